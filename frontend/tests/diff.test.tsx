@@ -129,7 +129,7 @@ test('the waterfall is a table as well', async () => {
 
 test('both sides open on one timeline, aligned by step', async () => {
   await open({ view: 'diff', ...SPANS })
-  await click(button('Show both timelines'))
+  await click(button('Both timelines'))
   expect(state()).toMatchObject({ view: 'timeline', ranks: 'twice%2Frank0%2F1', detail: 'thin' })
   const sections = all('[data-testid=section]')
   expect(sections.map(({ dataset }) => dataset.way)).toEqual(['wall', 'start'])

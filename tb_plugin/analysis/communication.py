@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import numpy as np
 
+from tb_plugin.analysis.metrics import CHOSEN, define
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, subtract, union
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
@@ -22,8 +24,25 @@ SEND_LESS = (
     "accumulate gradients over several batches, compress gradients, or use a larger batch so that "
     "communication overlaps with the backward pass. Check convergence after each change."
 )
+SEND_FEWER = (
+    "merge collectives: use larger gradient buckets (bucket_cap_mb), and reduce all metrics in one call. Gradient "
+    "accumulation needs fewer calls. Compression does not help, because the messages are small."
+)
 # The same for inference, which has no gradients.
 SHARE_LESS = "spread the model over fewer ranks or faster links, or use a number format with fewer bits."
+SHARE_FEWER = "spread the model over fewer ranks, or process more requests per batch: the messages are small."
+SMALL_BYTES = 5 << 19
+"""Maximum size of a small message: a tenth of a usual gradient bucket."""
+SLOWEST_NETWORK = 0.1
+"""Transfer rate of Gigabit Ethernet, in bytes per nanosecond. Links between ranks are at least that fast."""
+MESSAGES = {
+    **define(CHOSEN, "bytes", {"message_bytes": ("Largest message", "Size of the largest small collective.")}),
+    **define(
+        CHOSEN,
+        "bytes_per_second",
+        {"message_rate": ("Rate reached", "Bytes of small collectives divided by their time.")},
+    ),
+}
 
 # ``gloo:all_reduce``, ``nccl:_all_gather_base``: names that process groups give their work.
 BACKEND = re.compile(r"^(\w+):(?!:)_?(\w+)$")
@@ -70,6 +89,36 @@ def is_communication(trace: TraceTable) -> Bool:
 def calls_collective(trace: TraceTable) -> Bool:
     """Returns a mask of the host calls of collectives, including calls that have no device kernels."""
     return trace.is_collective & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
+
+
+class SmallMessages(msgspec.Struct, frozen=True):
+    """Messages that are too small to use the bandwidth between ranks."""
+
+    largest: int
+    """Bytes of the largest such message."""
+    rate: float
+    """Bytes per second that these messages reach."""
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Returns the values of the metrics ``MESSAGES``."""
+        return {"message_bytes": self.largest, "message_rate": self.rate}
+
+
+def small_messages(size: Int64, time_ns: Int64) -> SmallMessages | None:
+    """Returns the small messages if they take at least half of the time, otherwise None.
+
+    A message of at most ``SMALL_BYTES`` counts if it reaches less than half of the best rate in the trace. ``size`` is
+    in bytes, -1 = unknown. If the size is unknown for most of the time, returns None.
+    """
+    known = (size >= 0) & (time_ns > 0)
+    rate = size / np.maximum(time_ns, 1)
+    best = max(float(rate.max(initial=0, where=known)), SLOWEST_NETWORK)
+    small = known & (size <= SMALL_BYTES) & (2 * rate < best)
+    time = int(time_ns[small].sum())
+    if not time or 2 * time < int(time_ns.sum()):
+        return None
+    return SmallMessages(int(size[small].max()), 1e9 * int(size[small].sum()) / time)
 
 
 def _named(trace: TraceTable, pattern: re.Pattern[str]) -> Bool:

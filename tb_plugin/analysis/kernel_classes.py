@@ -52,6 +52,8 @@ WHAT: Mapping[KernelClass, str] = MappingProxyType(
         KernelClass.OTHER: "Unknown kernels.",
     }
 )
+CONVOLUTION_LAYOUTS = r"(?i)nchw_?(?:to|2)_?nhwc|nhwc_?(?:to|2)_?nchw|transpose_(?:cnhw|nchw)|batched_transpose_"
+"""Regex for kernels of convolution libraries (cuDNN, MIOpen) that change the layout of tensors; a line of the table."""
 _UNKNOWN = 255
 
 

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from tb_plugin.lib.arrays import Bool, Int8, Int64
+from tb_plugin.lib.groupby import group
 from tb_plugin.payloads import Metric, Slice
 
 # By id, in order of stacking: the longest-lived category is at the bottom.
@@ -86,6 +87,7 @@ def categories_of(lives: Lives) -> Int8:
         (np.full(len(begin), passes == 0), "unknown"),
         (gradient, "gradient"),
         (old & (end == When.BACKWARD), "activation"),
+        (_old_parameters(lives, old & (end == When.NEVER), gradient & ~old), "parameter"),
         (old, "unknown"),
         (lives.in_operator, "temporary"),
         (begin == When.BACKWARD, "autograd_detail"),
@@ -98,6 +100,20 @@ def categories_of(lives: Lives) -> Int8:
     ]
     codes = [np.int8(ORDER.index(category)) for _, category in rules]
     return np.select([where for where, _ in rules], codes, np.int8(ORDER.index("input"))).astype(np.int8)
+
+
+def _old_parameters(lives: Lives, old: Bool, gradient: Bool) -> Bool:
+    """Returns the blocks of ``old`` that are parameters: there are at most as many of this size as gradients of one pass.
+
+    If optimizer state is older than the recording too, there are more blocks than gradients.
+    """
+    sizes, of = np.unique(lives.bytes, return_inverse=True)
+    of = of.ravel()
+    in_pass = group(of[gradient], lives.begin_pass[gradient])
+    gradients = np.zeros(len(sizes), np.int64)
+    np.maximum.at(gradients, of[gradient][in_pass.first], in_pass.count())
+    fits: Bool = np.bincount(of[old], minlength=len(sizes)) <= gradients
+    return old & fits[of]
 
 
 def category_slices(prefix: str, sizes: Mapping[str, int], source: str) -> list[Slice]:

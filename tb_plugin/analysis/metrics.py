@@ -187,7 +187,11 @@ SHARED = Metrics(
             "range_own_ns": ("Self", "Time in ranges with this name, excluding nested ranges.", SUM),
             "range_total_ns": ("Total", "Time in ranges with this name; nested ranges count once.", SUM),
             "host_self_ns": ("Host self", "Host time minus nested operators, modules and runtime calls.", SUM),
-            "host_total_ns": ("Host total", "Host time including nested calls, without double counting.", SUM),
+            "host_total_ns": (
+                "Host total",
+                "Host time including nested calls and overlapped device work, without double counting.",
+                SUM,
+            ),
             "device_self_ns": (
                 "Device self",
                 "Time of directly launched kernels, copies and memsets, summed over streams.",

@@ -128,14 +128,16 @@ def _of_device(trace: TraceTable, track: Track, work: str, *, sinks: bool) -> Tr
     """Returns the name of a stream. If ``sinks`` is set, idle streams are sorted below active ones."""
     own = track.thread.strip()
     stream, number = _number_of(track)
-    name = next((device.name or "" for device in trace.devices if device.id == track.pid), "")
+    device = next((device for device in trace.devices if device.id == track.pid), None)
+    place = f"{device.word if device else 'Device'} {track.pid}"
+    name = device.name if device else ""
     # Waits for all streams have a row of their own with number -1.
     plain = f"Stream {stream}" if stream != "-1" else "All streams"
     # A lane with a name: graph work may be drawn on a lane other than its stream.
     plain = plain if _DEFAULT_STREAM_NAME.fullmatch(own) else own[:_LONGEST]
     title = f"{plain} · {work}" if work else plain
-    recorded = f"Device {track.pid} · {name}" if name else f"Device {track.pid}"
-    label = f"device {track.pid}, {plain[0].lower() + plain[1:] if _DEFAULT_STREAM_NAME.fullmatch(own) else plain}"
+    recorded = f"{place} · {name}" if name else place
+    label = f"{place}, {plain[0].lower() + plain[1:] if _DEFAULT_STREAM_NAME.fullmatch(own) else plain}"
     order = (sinks and not work, number < 0, number, track.thread_order)
     return TrackName(title, plain, recorded, f"{label} ({work})" if work else label, order)
 

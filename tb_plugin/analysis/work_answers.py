@@ -78,8 +78,7 @@ def operators_answer(trace: TraceTable, kernels: Int64) -> Notices | None:
     if name == MISSING:
         return answer("class_answer", f"{text}. Most of these kernels have no recorded operator.", figures)
     figures += METRICS.figures({"leading_name": trace.strings[name], "leading_ns": time})
-    text += ", launched mostly by" if 2 * time > times[most] else ". The operator with the most of this time is"
-    return answer("class_answer", f"{text} {{leading_name}} ({{leading_ns}}).", figures)
+    return answer("class_answer", f"{text}, {{leading_ns}} of it launched by {{leading_name}}.", figures)
 
 
 def kernels_answer(trace: TraceTable, kernels: Int64, times: Mapping[KernelClass, int]) -> Notices | None:

@@ -1,6 +1,6 @@
 """Meta's MTIA.
 
-The events come from a plugin outside Kineto. All device work has the same category. Not checked with a real trace.
+The events come from a plugin outside Kineto. All device work has the same category.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ MTIA = DeviceFamily(
     },
     lanes_by_stream=frozenset({ON_DEVICE}),
     collective_operators=(r"^(?:hccl|mccl):\w",),
-    device_names=r"mtia",
+    device_names=r"mtia|artemis",
+    property_keys=frozenset({"maxGridHeight", "maxGridWidth"}),
     metadata_keys=("mtia",),
 )

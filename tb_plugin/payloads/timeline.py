@@ -39,6 +39,8 @@ class Timeline(Struct, frozen=True, tag_field="kind", tag="timeline"):
     levels: list[TimelineLevel]
     """The first level contains single events. The last level contains the whole trace in one tile."""
     categories: list[str]
+    kernels: list[str]
+    """Kernels with the most time. They get different colours."""
     has_modules: bool
     has_communication: bool
     busy: list[float]

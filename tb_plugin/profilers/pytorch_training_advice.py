@@ -20,15 +20,19 @@ GRAPHS = (
 
 TRAINING = {
     "data_loading": Advice(
-        "Give the DataLoader worker processes (num_workers) and pinned memory, so that the next batch is ready when the "
-        "step ends.",
+        "Give the DataLoader worker processes (num_workers), so that the next batch is ready when the step ends.",
         (("PyTorch: data loading", f"{DOCS}/data.html"), _TUNING),
-        snippet="loader = DataLoader(dataset, batch_size=..., num_workers=8, pin_memory=True, persistent_workers=True)",
+        snippet="loader = DataLoader(dataset, batch_size=..., num_workers=8, persistent_workers=True)",
     ),
     "data_loading.workers": Advice(
         "Give the DataLoader more worker processes (num_workers, prefetch_factor), keep the workers alive "
         "(persistent_workers=True), and reduce the work in __getitem__: decode and augment in advance or on the device.",
         snippet="loader = DataLoader(dataset, batch_size=..., num_workers=16, prefetch_factor=4, persistent_workers=True)",
+    ),
+    "data_loading.start": Advice(
+        "Start the workers once: persistent_workers=True keeps them alive between epochs. Record after the first batches: "
+        "schedule(wait=1, warmup=1, ...).",
+        snippet="loader = DataLoader(dataset, batch_size=..., num_workers=8, pin_memory=True, persistent_workers=True)",
     ),
     "synchronising_calls": Advice(
         "Read device values (.item(), .cpu(), print(loss)) only every N steps; sum the values on the device with detach(). "
@@ -105,6 +109,10 @@ TRAINING = {
         (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
         snippet="model = torch.compile(model, dynamic=True)",
     ),
+    "compilation.first": Advice(
+        "Run one complete step with each input shape before recording: schedule(wait=1, warmup=3, ...).",
+        snippet="schedule = torch.profiler.schedule(wait=1, warmup=3, active=5)",
+    ),
     "recompilation": Advice(
         "Set TORCH_LOGS=recompiles to see which guard failed. Mark changing sizes with torch._dynamo.mark_dynamic(), pass "
         "numbers as tensors, and pad batches to a few sizes compiled during warm-up.",
@@ -157,6 +165,12 @@ TRAINING = {
         "    if is_last:\n"
         "        optimizer.step()\n"
         "        optimizer.zero_grad(set_to_none=True)",
+    ),
+    "communication.small": Advice(
+        "",
+        snippet="model = DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True)\n"
+        "metrics = torch.stack([loss.detach(), accuracy])\n"
+        "dist.all_reduce(metrics)  # one call for all metrics",
     ),
     "one_stream": Advice(
         "If these modules are independent, merge them into one batched call (torch.vmap, torch.bmm, one wider module). Or "
@@ -324,6 +338,14 @@ TRAINING = {
         ".to(memory_format=torch.channels_last) for the input. Set torch.backends.cudnn.benchmark = True.",
         (("PyTorch: channels_last", f"{_TUTORIALS}/intermediate/memory_format_tutorial.html"),),
         snippet="model = model.to(memory_format=torch.channels_last)\n"
+        "x = x.to(device, memory_format=torch.channels_last)",
+    ),
+    "redundant_copies.convolutions.miopen": Advice(
+        "Keep convolutions in channels_last: model.to(memory_format=torch.channels_last), and the same for the input. Before "
+        "ROCm 7, MIOpen uses this layout only if the environment sets PYTORCH_MIOPEN_SUGGEST_NHWC=1.",
+        (("PyTorch: channels_last", f"{_TUTORIALS}/intermediate/memory_format_tutorial.html"),),
+        snippet="# before ROCm 7: PYTORCH_MIOPEN_SUGGEST_NHWC=1 python train.py\n"
+        "model = model.to(memory_format=torch.channels_last)\n"
         "x = x.to(device, memory_format=torch.channels_last)",
     ),
     "out_of_memory.full": Advice(

@@ -22,6 +22,10 @@ _MEMORY = (
     "Allocator events are recorded with torch_npu.profiler.profile(profile_memory=True). They are read "
     "from operator_memory.csv or ascend_pytorch_profiler_*.db in the profile's folder."
 )
+_FORMATS = Advice(
+    "Keep tensors in the format that convolutions need (torch_npu.npu_format_cast). Otherwise TransData kernels convert "
+    "the tensors."
+)
 _LAUNCHES = (
     "Set TASK_QUEUE_ENABLE=2, so that the queue thread does more of the work. TASK_QUEUE_ENABLE=0 or "
     "ASCEND_LAUNCH_BLOCKING=1 turns the queue off. Disable operator compilation "
@@ -78,10 +82,8 @@ _OWN = {
         f"{_COMPILED} fuses such sequences of kernels. Many activations and norms also exist as one operator "
         "(nn.functional.gelu, torch_npu.npu_swiglu, torch_npu.npu_rms_norm)."
     ),
-    "redundant_copies.convolutions": Advice(
-        "Keep tensors in the format that convolutions need (torch_npu.npu_format_cast). Otherwise TransData kernels convert "
-        "the tensors."
-    ),
+    "redundant_copies.convolutions": _FORMATS,
+    "redundant_copies.convolutions.miopen": _FORMATS,
     "launch_bound": Advice(_LAUNCHES),
     "launch_bound.inference": Advice(_LAUNCHES),
     "unlaunched": Advice(f"{_UNLAUNCHED} Work queued before the recording has no recorded launch."),

@@ -69,7 +69,10 @@ COMMON = SHARED.adding(
                 "Work from before the recording",
                 "Work from before the recording divided by step time.",
             ),
-            "waiting_for_input": ("Data loading", "Exposed data loading time divided by step time."),
+            "waiting_for_input": (
+                "Data loading",
+                "Data loading not overlapped by device work or calls, divided by step time.",
+            ),
         },
     ),
     define(
@@ -112,6 +115,7 @@ class Limit(Enum):
     CPU = "CPU overhead"
     INITIALISATION = "initialisation"
     CAPTURE = "graph capture"
+    COMPILATION = "compilation"
     GPU = "GPU"
     COPIES = "copies"
     COMMUNICATION = "communication"
@@ -285,6 +289,8 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     ) -> Notice:
         """Returns a notice for this rule. ``case`` selects the profiler's advice; ``todo`` replaces its text."""
         device = busy_title(self.trace).removesuffix(" busy")
+        if not self.trace.steps.recorded:
+            text = _without_steps(text)
         return Notice(
             rule=rule.id,
             severity=severity,
@@ -323,6 +329,13 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     def per_step_words(self) -> str:
         """Returns the first words of a sentence: ``Per step,`` or, for a trace without steps, ``In this recording,``."""
         return "Per step," if self.trace.steps.recorded else "In this recording,"
+
+    @property
+    def step_words(self) -> str:
+        """Returns ``each {step_time_mean_ns} step``; for one step or for a trace without steps, its own words."""
+        if not self.trace.steps.recorded:
+            return "this {step_time_mean_ns} recording"
+        return f"{'each' if len(self.steps.label) > 1 else 'the'} {{step_time_mean_ns}} step"
 
     def times_words(self, total: int, key: str) -> str:
         """Returns ``once`` or ``{key} times``, depending on how often the counted event happens per step."""
@@ -375,6 +388,18 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         most = unique[time == time.max()]
         texts = lines.texts.take(pa.array(most)).to_pylist()
         return min(str(text) for text in texts), len(unique)  # independent of the order in the file
+
+
+def _without_steps(text: str) -> str:
+    """Removes the words for steps from a sentence about a trace without steps."""
+    for words, instead in (
+        ("{step_time_mean_ns} per step", "the recorded {step_time_mean_ns}"),
+        ("In each {step_time_mean_ns} step", "In the recorded {step_time_mean_ns}"),
+        ("Per step,", "In this recording,"),
+        (" per step", ""),
+    ):
+        text = text.replace(words, instead)
+    return text
 
 
 class NoSaving(Enum):

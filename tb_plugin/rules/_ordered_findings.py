@@ -74,8 +74,8 @@ def unknown_notices(out: LeftOut) -> list[Notice]:
 
 NOTHING = LeftOut()
 _SIMULATED = (
-    Limit.DATA_LOADING, Limit.CPU, Limit.INITIALISATION, Limit.CAPTURE, Limit.GPU, Limit.COPIES, Limit.COMMUNICATION,
-    Limit.CPU_ONLY, Limit.UNKNOWN_KERNELS,
+    Limit.DATA_LOADING, Limit.CPU, Limit.INITIALISATION, Limit.CAPTURE, Limit.COMPILATION, Limit.GPU, Limit.COPIES,
+    Limit.COMMUNICATION, Limit.CPU_ONLY, Limit.UNKNOWN_KERNELS,
 )  # fmt: skip
 """Limits that are parts of the step. The others are properties of the recording, which no fix of the program changes."""
 
@@ -92,9 +92,15 @@ class Finding(msgspec.Struct, frozen=True, eq=False):
     """Upper bound of the saving per step; without a saving, the time of the problem per step (0 if unknown)."""
     table: Frame | None = None
 
+    @property
+    def expected_ns(self) -> float:
+        """Returns the middle of both bounds of the saving; without a saving, ``time_ns``."""
+        saving = self.notice.saving
+        return (saving.low_ns + saving.high_ns) / 2 if saving else self.time_ns
+
 
 class Findings(msgspec.Struct, frozen=True, eq=False):
-    """Findings of the selected steps, largest saving first, and the saving of all fixes together per step."""
+    """Findings of the selected steps, largest expected saving first, and the saving of all fixes together per step."""
 
     all: tuple[Finding, ...]
     combined: Saving
@@ -158,7 +164,9 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
             (without if IDLE.id in out else worth).append((IDLE, idle.detection, None))
     found = _told(scene, worth, parts)
     limit = verdict.limit if verdict is not None else None
-    found.sort(key=lambda each: (limit not in each.rule.limits, -each.time_ns, _LOUDEST.index(each.notice.severity)))
+    found.sort(
+        key=lambda each: (limit not in each.rule.limits, -each.expected_ns, _LOUDEST.index(each.notice.severity))
+    )
     if verdict is not None and verdict.limit is Limit.GPU and not found and not parts.failures:
         verdict = replace(verdict, limit=Limit.NOTHING)
     silent = tuple(rule for rule, look in looks.items() if look is not None and look.is_silent)

@@ -45,7 +45,11 @@ _PROGRAM = (
 )  # fmt: skip
 """Event kinds that show host activity."""
 _ONCE: Mapping[Limit, Cause] = MappingProxyType(
-    {Limit.INITIALISATION: Cause.INITIALISATION, Limit.CAPTURE: Cause.CAPTURE}
+    {
+        Limit.INITIALISATION: Cause.INITIALISATION,
+        Limit.CAPTURE: Cause.CAPTURE,
+        Limit.COMPILATION: Cause.COMPILATION,
+    }
 )
 """Host work that is done once before the steady state, and is therefore not CPU overhead."""
 _NAMED_BY: Mapping[Limit, tuple[str, ...]] = MappingProxyType({Limit.INITIALISATION: ("runtime",)})
@@ -87,7 +91,9 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
         return Verdict(limit, largest, time, total, mix, within, recorded.get(limit, 1.0))
 
     if not trace.report.complete:
-        return verdict(Limit.TRUNCATED)
+        # The CPU's part of a step is known.
+        loads = parts["dataloader"] >= MIN_SHARE * total
+        return verdict(Limit.TRUNCATED, *(_WAITING[Limit.DATA_LOADING] if loads else ()))
     unmatched = _unmatched(trace) if trace.coverage.full is None else 0.0
     work = of_kind(trace.kind, *DEVICE_WORK)
     if unmatched and not work.any():
@@ -146,7 +152,7 @@ def limit_after(trace: TraceTable, chosen: tuple[str, ...] | None, change: Chang
     s = Scene(trace, chosen)
     steps = union(s.steps.start_ns, s.steps.end_ns)
     host = subtract(intersect(change.host, steps), profiler_waits(trace))
-    parts, once, of = _parts(s), _done_once(s), shares(trace)
+    parts, once, of = _parts(s), _done_once(s, host), shares(trace)
     rest, shorter_ns = measure(host), 0
     for category, ranges in of.items():
         active = active_rows(trace, category)
@@ -170,11 +176,14 @@ def limit_after(trace: TraceTable, chosen: tuple[str, ...] | None, change: Chang
     return (Limit.GPU, parts["kernel"]) if work else (Limit.CPU_ONLY, parts["cpu"] + parts["other"])
 
 
-def _done_once(s: Scene) -> dict[Limit, int]:
-    """Returns the time of one-time host work while devices and profiler are idle, each moment for one limit only."""
+def _done_once(s: Scene, without: Ranges = EMPTY) -> dict[Limit, int]:
+    """Returns the time of one-time host work while devices and profiler are idle, each moment for one limit only.
+
+    The time ranges ``without`` do not count.
+    """
     of = shares(s.trace)
     others = (of[each] for each in ("kernel", "memcpy", "memset", "communication", UNRECORDED, "dataloader"))
-    left = subtract(union(s.steps.start_ns, s.steps.end_ns), join(profiler_waits(s.trace), *others))
+    left = subtract(union(s.steps.start_ns, s.steps.end_ns), join(profiler_waits(s.trace), without, *others))
     found = {}
     for limit, cause in _ONCE.items():
         doing = join(EMPTY, *(delaying_ranges(s.trace, thread)[cause] for thread in s.threads))

@@ -6,8 +6,18 @@ import numpy as np
 from msgspec.structs import replace
 
 from tb_plugin.analysis.advice import is_inference
-from tb_plugin.analysis.communication import SEND_LESS, SHARE_LESS, computation_ranges, exposed_ranges
+from tb_plugin.analysis.communication import (
+    MESSAGES,
+    SEND_FEWER,
+    SEND_LESS,
+    SHARE_FEWER,
+    SHARE_LESS,
+    computation_ranges,
+    exposed_ranges,
+    small_messages,
+)
 from tb_plugin.analysis.parallelism.roles import GATHERS, PIPELINE, SHARDING, roles_of
+from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.arrays import Int64
@@ -29,14 +39,18 @@ UNKNOWN = (
 )
 NO_COMPUTE = "A saving is unknown: the steps contain no recorded compute that could run during communication."
 
-METRICS = COMMON.in_steps(
-    ns={
-        "could_hide_ns": ("Time to overlap", "Step time during which no communication runs."),
-        "shards_bare_ns": ("Shards", "Exposed time of collectives for sharded parameters and gradients, per step."),
-        "gathers_bare_ns": ("Gathers", "Exposed time of parameter gathers, per step."),
-        "group_exposed_ns": ("This group", "Largest exposed communication of one process group, per step."),
-    }
-).defining({("", "text"): {"process_group": ("Process group", "Process group name.")}})
+METRICS = (
+    COMMON.adding(MESSAGES)
+    .in_steps(
+        ns={
+            "could_hide_ns": ("Time to overlap", "Step time during which no communication runs."),
+            "shards_bare_ns": ("Shards", "Exposed time of collectives for sharded parameters and gradients, per step."),
+            "gathers_bare_ns": ("Gathers", "Exposed time of parameter gathers, per step."),
+            "group_exposed_ns": ("This group", "Largest exposed communication of one process group, per step."),
+        }
+    )
+    .defining({("", "text"): {"process_group": ("Process group", "Process group name.")}})
+)
 
 
 def _look(s: Scene) -> Detection | None:
@@ -58,6 +72,7 @@ def _look(s: Scene) -> Detection | None:
     worst, worst_ns = _group(s, found)
     shards = int(found.bare_ns[np.isin(found.row, roles.row[roles.among(*SHARDING)])].sum())
     gathered = int(found.bare_ns[np.isin(found.row, roles.row[roles.among(*GATHERS)])].sum())
+    small = small_messages(found.bytes, found.dur_ns)
     notice = s.notice(
         RULE,
         severity=severity_of(share),
@@ -79,17 +94,20 @@ def _look(s: Scene) -> Detection | None:
             if shards
             else ""
         )
-        + ONE_RANK,
-        todo=(
-            "Load all ranks and compare them on the page Ranks: it separates waiting from transfer. If most of it is "
-            "waiting, fix the late rank. If most of it is transfer, "
+        + (
+            "Most of it goes to messages of at most {message_bytes} that reach {message_rate}: bandwidth is not the limit. "
+            if small
+            else ""
         )
-        + (SHARE_LESS if is_inference(s.trace) else SEND_LESS)
+        + ONE_RANK,
+        case="small" if small and not is_inference(s.trace) else "",
+        todo=_todo(s, small is not None)
         + (f" {s.todo(RULE, 'sharding')}" if 2 * gathered > found.bare_ns.sum() else ""),
         figures=METRICS.measured(
             communication_exposed=share,
             communication_ns=part,
             step_time_mean_ns=s.step_ns,
+            **(small.values if small else {}),
             **optional(hides, could_hide_ns=s.per_step(int(hidden.sum()))),
             **optional(worst, process_group=worst, group_exposed_ns=s.per_step(worst_ns)),
             **optional(shards, shards_bare_ns=s.per_step(shards), gathers_bare_ns=s.per_step(gathered)),
@@ -117,6 +135,16 @@ def _look(s: Scene) -> Detection | None:
     awaited = bool(np.isin(found.row, roles.row).any())
     best = Change(row=found.row, less_ns=most, awaited=awaited)
     return Detection(notice, Bounds(Change(row=found.row, less_ns=np.minimum(least, most)), best), events)
+
+
+def _todo(s: Scene, is_small: bool) -> str:
+    if is_small:
+        advice = capitalized(SHARE_FEWER if is_inference(s.trace) else SEND_FEWER)
+        return f"{advice} The page Ranks shows whether ranks wait: if most of the time is waiting, fix the late rank first."
+    return (
+        "Load all ranks and compare them on the page Ranks: it separates waiting from transfer. If most of it is "
+        "waiting, fix the late rank. If most of it is transfer, "
+    ) + (SHARE_LESS if is_inference(s.trace) else SEND_LESS)
 
 
 def _beside_copies(s: Scene, found: Collectives) -> Collectives:
@@ -178,11 +206,14 @@ RULE = Rule(
         collective has ended. Communication after the backward pass stays exposed, at least for the duration of the
         longest collective. Gradients are available when all kernels launched before the collective have ended.
 
+        The advice is to merge collectives (`small`) if small messages take at least half of the time. A small message has
+        at most 2.5 MiB, and reaches less than half of the best rate in the trace.
+
         If parameters or gradients are sharded (FSDP, ZeRO), the finding also reports the time of their collectives
         (`sharding`). The trace of one rank does not show whether the rank waits or transfers. The page Ranks
         shows both.
     """,
-    cases=("", "sharding"),
+    cases=("", "small", "sharding"),
     needs_kernels=True,
     limits=(Limit.COMMUNICATION,),
 )

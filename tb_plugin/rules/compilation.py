@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tb_plugin.analysis.compiled.regions import has_regions
 from tb_plugin.analysis.graphs.captures import captured_by
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
@@ -39,6 +40,7 @@ def _look(s: Scene) -> Detection | None:
         at += ", the first one"
     notice = s.notice(
         RULE,
+        case="first" if _is_first(s) else "",
         text=f"Compilation or tuning takes {{compiling_ns}} {at}" + (", mostly at {compiling_line}." if line else "."),
         figures=METRICS.measured(
             compiling_ns=measure(compiling),
@@ -53,6 +55,15 @@ def _look(s: Scene) -> Detection | None:
     return Detection(notice, Bounds.exact(Change(compiling)), s.by_length(rows[s.rows[rows]]))
 
 
+def _is_first(s: Scene) -> bool:
+    """Returns whether the recording shows what was compiled, and nothing was compiled again."""
+    if not has_regions(s.trace):
+        return False
+    from tb_plugin.analysis.compiled.compiling import recompilations_of
+
+    return not len(recompilations_of(s.trace))
+
+
 RULE = Rule(
     __name__,
     title="Compilation during steps",
@@ -61,6 +72,10 @@ RULE = Rule(
     detects="Code is compiled or tuned within steps.",
     threshold="One compilation on a launching thread.",
     saving="The compilation time within steps, except while the thread captures a graph.",
+    notes="""
+        The advice is to warm up (`first`) if the trace has regions of compiled code and no recompilation.
+    """,
+    cases=("", "first"),
     needs="Events of Dynamo, Inductor or Triton.",
-    limits=(Limit.CPU, Limit.CPU_ONLY),
+    limits=(Limit.COMPILATION, Limit.CPU, Limit.CPU_ONLY),
 )

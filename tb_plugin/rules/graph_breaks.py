@@ -68,5 +68,5 @@ RULE = Rule(
     """,
     has_data=has_regions,
     stays_without_saving=True,
-    limits=(Limit.CPU, Limit.CPU_ONLY),
+    limits=(Limit.CPU, Limit.CPU_ONLY, Limit.COMPILATION),
 )

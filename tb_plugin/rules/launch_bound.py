@@ -17,12 +17,12 @@ def _look(s: Scene) -> Detection | None:
     found = starvation_finding(s)
     if found is None:
         return None
-    step = "each {step_time_mean_ns} step" if s.trace.steps.recorded else "this {step_time_mean_ns} recording"
     notice = s.notice(
         RULE,
         severity=severity_of(found.idle_share),
-        text=f"In {step}, devices wait {{launching_ns}} for launches. A launch takes {{launch_every_ns}} of host time, and "
-        "half of the kernels take at most {kernel_median_ns}. A captured graph also removes the Python between launches.",
+        text=f"In {s.step_words}, devices wait {{launching_ns}} for launches. A launch takes {{launch_every_ns}} of host "
+        "time, and half of the kernels take at most {kernel_median_ns}. A captured graph also removes the Python between "
+        "launches.",
         figures=found.figures,
         measure="launching_ratio",
         threshold=STARVED,

@@ -61,11 +61,10 @@ def _look(s: Scene) -> Detection | None:
     lines, rows = _lines(s, free)
     line, line_ns = (lines[0][0], measure(lines[0][1])) if lines else ("", 0)
     with_stacks = bool((s.trace.operators.stack != MISSING).any())
-    step = "each {step_time_mean_ns} step" if s.trace.steps.recorded else "this {step_time_mean_ns} recording"
     notice = s.notice(
         RULE,
         severity=severity_of(idle / s.step_ns),
-        text=f"In {step}, devices wait {{python_idle_ns}} for Python"
+        text=f"In {s.step_words}, devices wait {{python_idle_ns}} for Python"
         + (
             ". Most Python time is at {python_line} ({python_line_ns})."
             if lines

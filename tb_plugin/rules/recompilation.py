@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tb_plugin.analysis.compiled.regions import has_regions
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
@@ -25,11 +23,11 @@ METRICS = COMMON.in_steps(
 def _look(s: Scene) -> Detection | None:
     if not has_regions(s.trace):
         return None
-    from tb_plugin.analysis.compiled.compiling import compilations_of, guards_of
+    from tb_plugin.analysis.compiled.compiling import compilations_of, guards_of, recompilations_of
 
     made = compilations_of(s.trace)
-    known = np.flatnonzero(s.on_threads[made.row] & (made.region != MISSING))
-    again = known[made.repeats()[made.region[known]]]
+    again = recompilations_of(s.trace)
+    again = again[s.on_threads[made.row[again]]]
     compiling = s.covered(made.row[again])
     if not len(compiling):
         return None
@@ -68,8 +66,8 @@ RULE = Rule(
     needs="Regions of [compiled code](../concepts/attribution.md#compiled-code).",
     notes="""
         In the name of a recompiled region, the second number is above 0. The finding shows these regions and the number
-        of failed guards.
+        of failed guards. A backward pass that is compiled at its first run is no recompilation.
     """,
     has_data=has_regions,
-    limits=(Limit.CPU, Limit.CPU_ONLY),
+    limits=(Limit.COMPILATION, Limit.CPU, Limit.CPU_ONLY),
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.kernel_classes import classify_kernels
+from tb_plugin.analysis.kernel_classes import CONVOLUTION_LAYOUTS, classify_kernels
 from tb_plugin.analysis.metrics import LINE
+from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING, KernelClass
@@ -15,6 +16,8 @@ from tb_plugin.rules._streams import enclosing_match
 
 COPY_SHARE = 0.02
 """Minimum share of these copies in the kernel time. In most transformers, the copies that merge attention heads take less."""
+MIOPEN = r"^(?:batched_)?transpose_"
+"""Layout kernels of MIOpen, the convolution library of ROCm."""
 METRICS = COMMON.in_steps(
     ns={"layout_ns": ("Layout copies", "Time of layout copy kernels per step.")},
     ratio={"layout_ratio": ("Layout copies", "Layout copy time divided by kernel time.")},
@@ -23,13 +26,14 @@ METRICS = COMMON.in_steps(
 
 
 def _look(s: Scene) -> Detection | None:
-    trace = s.trace
-    kernels = s.kernels[trace.operator[s.kernels] != MISSING]
+    trace, kernels = s.trace, s.kernels
     classes = classify_kernels(trace).of(trace.name[kernels]) if len(kernels) else np.empty(0, np.uint8)
-    copies = kernels[classes == KernelClass.COPY]
-    operator = trace.operator[copies]
+    copies, convolutions = (kernels[classes == each] for each in (KernelClass.COPY, KernelClass.CONVOLUTION))
+    operator, convolving = trace.operator[copies], trace.operator[convolutions]
     # Convolutions convert inputs and outputs if the library needs another layout.
-    turning = np.isin(operator, trace.operator[kernels[classes == KernelClass.CONVOLUTION]])
+    turning = np.isin(operator, convolving[convolving != MISSING])
+    if len(convolutions):
+        turning |= (operator == MISSING) & name_matches(trace, CONVOLUTION_LAYOUTS)[copies]
     outer = enclosing_match(trace, operator, trace.recorder.operators.laying_out)
     is_one = turning | (outer != MISSING)
     rows = s.by_length(copies[is_one])
@@ -37,13 +41,16 @@ def _look(s: Scene) -> Detection | None:
     if not time or time < COPY_SHARE * total:
         return None
     of_convolutions = 2 * int(trace.dur_ns[copies[turning]].sum()) >= time
+    miopen = int(trace.dur_ns[copies[turning & name_matches(trace, MIOPEN)[copies]]].sum())
+    case = "" if not of_convolutions else "convolutions.miopen" if 2 * miopen >= time else "convolutions"
     line = s.line(rows)
+    what = "Convolutions copy their tensors into another layout. These copies" if case else "Layout copies of tensors"
     notice = s.notice(
         RULE,
         severity=severity_of(time / total),
-        text="Layout copies of tensors take {layout_ns} per step, {layout_ratio} of the kernel time"
+        text=f"{what} take {{layout_ns}} per step, {{layout_ratio}} of the kernel time"
         + (", mostly at {layout_line}." if line else "."),
-        case="convolutions" if of_convolutions else "",
+        case=case,
         figures=METRICS.measured(
             layout_ns=s.per_step(time), layout_ratio=time / total, **optional(line, layout_line=line)
         ),
@@ -71,8 +78,9 @@ RULE = Rule(
     "tensors are created in the layout in which they are used.",
     notes="""
         A copy counts if its kernel has the class `copy` and runs below `aten::contiguous` or `aten::reshape`. Input
-        and output copies launched by convolutions count too (`convolutions`).
+        and output copies launched by convolutions count too (`convolutions`, with MIOpen `convolutions.miopen`). Without
+        an operator, the name of the kernel shows such a copy.
     """,
-    cases=("", "convolutions"),
+    cases=("", "convolutions", "convolutions.miopen"),
     limits=(Limit.GPU,),
 )

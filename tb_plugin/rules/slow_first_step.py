@@ -62,5 +62,5 @@ RULE = Rule(
         explains at least a tenth of that part. The finding mentions compilation if compilation takes at least half of
         the excess, because the rule `compilation` saves the same time.
     """,
-    limits=(Limit.CPU, Limit.INITIALISATION),
+    limits=(Limit.CPU, Limit.INITIALISATION, Limit.COMPILATION),
 )

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from tb_plugin.analysis.communication import SMALL_BYTES
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import Groups, group, sum_by
@@ -20,8 +21,8 @@ BUCKET_BYTES = 25 << 20
 """Default bucket size of DistributedDataParallel."""
 MANY = 10
 """Minimum number of collectives per step that the fix removes. Every training run has a few small collectives."""
-SMALL_BYTES = 64 << 10
-"""Maximum size of a small collective, whose time is mostly latency. The slowest network transfers this size in 7 us."""
+TINY_BYTES = 64 << 10
+"""Maximum size of a tiny collective, whose time is mostly latency. The slowest network transfers this size in 7 us."""
 NETWORK = 10.0
 """Minimum transfer rate of networks between devices, in bytes per nanosecond; a faster rate in the trace wins."""
 LATENCY_SHARE = 0.01
@@ -53,9 +54,9 @@ def small_calls(s: Scene, found: Collectives) -> Bool:
 
 def _small(s: Scene, found: Collectives) -> _Small:
     known = found.is_gradient & ~serial_calls(found) & (found.bytes > 0)
-    own = np.flatnonzero(known & (MANY * found.bytes <= BUCKET_BYTES))
+    own = np.flatnonzero(known & (found.bytes <= SMALL_BYTES))
     nothing = _Small(np.zeros(len(found.row), np.bool_), group(own[:0]), (0, 0))
-    tiny = own[found.bytes[own] <= SMALL_BYTES]
+    tiny = own[found.bytes[own] <= TINY_BYTES]
     steps = max(len(s.steps.label), 1)
     if len(own) <= MANY * steps or not len(tiny):
         return nothing

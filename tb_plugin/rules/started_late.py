@@ -14,12 +14,11 @@ def _look(s: Scene) -> Detection | None:
     share = s.per_step(time) / s.step_ns if s.step_ns else 0.0
     if share < MIN_SHARE:
         return None
-    whole = "{step_time_mean_ns} per step" if s.trace.steps.recorded else "the recorded {step_time_mean_ns}"
     notice = s.notice(
         RULE,
         severity=severity_of(share),
-        text=f"For {{earlier_work_ns}} of {whole} the device runs kernels launched before the recording started. These "
-        "kernels are not in the trace.",
+        text=f"For {{earlier_work_ns}} of {s.step_words} the device runs kernels launched before the recording started. "
+        "These kernels are not in the trace.",
         figures=METRICS.measured(
             earlier_work_ns=s.per_step(time), step_time_mean_ns=s.step_ns, earlier_work_share=share
         ),

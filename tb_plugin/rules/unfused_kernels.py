@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.driver_calls import set_up
+from tb_plugin.analysis.kernel_classes import CONVOLUTION_LAYOUTS
 from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.range_patterns import name_matches
@@ -41,9 +42,7 @@ FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
     }
 )
 """Kernel classes that a compiler can fuse, each with a word for it in sentences."""
-UNFUSIBLE = (
-    r"(?i)sort|scan|top_?k|cum(?:sum|prod)|unique|nonzero|SubTensorOp|batched_transpose_|nchwToNhwc|nhwcToNchw|splitK"
-)
+UNFUSIBLE = rf"(?i)sort|scan|top_?k|cum(?:sum|prod)|unique|nonzero|SubTensorOp|splitK|{CONVOLUTION_LAYOUTS}"
 """Regex for kernels that cannot be fused: sorts, counts, and helpers of matmuls and convolutions."""
 LISTED = 200
 TABLE = "fusible_kernels"

@@ -31,7 +31,7 @@ _FIRST = """
   const main = document.querySelector('#main')
   const plain = (text) => text.replace(/\\s+/g, ' ').trim()
   const text = (node) => {
-    const buttons = node.matches('p') ? [...node.querySelectorAll('button')] : []
+    const buttons = node.matches('p') ? [...node.querySelectorAll('button')].filter((each) => !each.closest('b')) : []
     return plain(buttons.reduce((rest, each) => rest.replace(each.innerText, ''), node.innerText))
   }
   const all = (selector) => [...main.querySelectorAll(selector)]

@@ -102,7 +102,7 @@ def test_what_is_passed_over_is_one_click_away(visit: Open, tmp_path: Path) -> N
     (tmp_path / name).write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
     tab = visit(tmp_path, size=(1000, 700))
     frame = tab.open()
-    frame.get_by_role("button", name="2 files skipped").click()
+    frame.get_by_role("button", name="2 skipped").click()
     told = frame.get_by_role("dialog", name="About the log directory").inner_text()
     assert "train.nsys-rep" in told and "Open it in Nsight Systems" in told and "git lfs pull" in told
     # A name as long as those that PyTorch gives stands in one line.

@@ -12,7 +12,7 @@ def test_from_a_graph_to_its_nodes_and_to_the_timeline(visit: Open) -> None:
     tab = visit(size=(1000, 700))
     frame = tab.follow(run=RUN, view="graphs")
     said = frame.get_by_test_id("answer").inner_text()
-    assert said.startswith("73.5 % of device time is graph replays: 2.42 ms in 6 replays of 2 graphs.")
+    assert said.startswith("73.5 % of GPU time is graph replays: 2.42 ms in 6 replays of 2 graphs.")
     assert said.endswith("Operators are known for 100.0 % of this time; mostly from the capture in this trace.")
     assert_healthy(frame)
     assert tab.axe() == [] and tab.overflow() <= 0

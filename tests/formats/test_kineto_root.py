@@ -80,6 +80,11 @@ def test_a_list_behind_a_bare_list_is_lost_and_counted():
     assert issues(read(f"[{EVENT}]\nfinished")) == {"trailing_text": 1}
 
 
+def test_a_file_of_zeros_is_no_format_of_its_own():
+    with pytest.raises(UnreadableTrace, match="starts with zero bytes"):
+        read("\0" * 5000)
+
+
 def test_keys_after_the_list_and_duplicates():
     trace = read('{"a": 1, "b": 1, "traceEvents": [%s], "b": 2, "c": [{"name": 1}, {"ph": 2}]}' % EVENT, 64)
     assert trace.metadata == {"a": 1, "b": 2, "c": [{"name": 1}, {"ph": 2}]}

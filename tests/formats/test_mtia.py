@@ -1,9 +1,10 @@
-"""MTIA: one category for all work of a device. No real trace is at hand; events are made after descriptions."""
+"""MTIA: one category for all work of a device."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from tb_plugin.devices import describe_all
 from tb_plugin.model.trace.schema import EventKind
 from tests.builders import TraceBuilder, facts, rows, trace
 
@@ -28,6 +29,12 @@ def test_waits_and_records_are_no_device_time() -> None:
     found = facts(on_mtia().table())
     keys = ("kernels", "memcpys", "busy_ns", "window_ns", "idle_ns")
     assert [found[f"device.0.{key}"] for key in keys] == [1, 2, 100_000, 100_000, 0]
+
+
+def test_a_code_name_is_recognised_by_its_properties() -> None:
+    properties = {"name": "X1", "maxGridHeight": 8, "maxGridWidth": 8}
+    (device,) = describe_all(("0",), {"0": properties}, (), frozenset())
+    assert (device.vendor, device.word) == ("mtia", "Device")
 
 
 def test_copies_have_bytes_and_directions() -> None:

@@ -96,7 +96,8 @@ def test_what_is_reduced_after_the_backward_pass_could_run_beneath_it() -> None:
     assert notices.keys() == {"communication"}
     assert saving(notices["communication"]) == (100, whole(200))
     assert figures(notices["communication"]) == {
-        "communication_exposed": 0.2, "communication_ns": 200_000, "step_time_mean_ns": 1_000_000, "could_hide_ns": 800_000
+        "communication_exposed": 0.2, "communication_ns": 200_000, "step_time_mean_ns": 1_000_000, "could_hide_ns": 800_000,
+        "message_bytes": 4096, "message_rate": 4.096e7,
     }  # fmt: skip
 
 

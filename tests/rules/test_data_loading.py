@@ -39,3 +39,15 @@ def test_what_the_device_works_meanwhile_is_not_saved() -> None:
     builder.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 10, 400)
     builder.op("aten::mm", 410, 15).launches(kernel("after", 600), at=410, dur=10)
     assert saving(found(builder)["data_loading"]) == (120, whole(160))
+
+
+@pytest.mark.parametrize(("first", "advice"), [(401, "once: persistent_workers"), (400, "more worker processes")])
+def test_the_first_batch_waits_for_the_start_of_the_workers(first: int, advice: str) -> None:
+    """It takes more than the two others of 200 us together."""
+    builder = trace().step(1, 0, 1050)
+    for at, dur in ((0, first), (500, 200), (800, 200)):
+        builder.annotation("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", at, dur)
+        builder.op("aten::mm", at + dur, 15).launches(kernel("mm", 50), at=at + dur, dur=10)
+    each = found(builder)["data_loading"]
+    assert advice in each.notice.todo
+    assert ("The first batch alone takes 401 µs" in text(each)) == (first == 401)

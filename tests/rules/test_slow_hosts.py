@@ -70,6 +70,8 @@ def test_what_waits_for_launches_is_told() -> None:
         "kernels take at most 10.0 µs. A captured graph also removes the Python between launches."
     )
 
+    assert words(seen(launch_bound.RULE, starving(steps=1))).startswith("In the 1.00 ms step, GPUs wait 800 µs ")
+
 
 def test_the_advice_fits_a_model_that_is_only_run() -> None:
     running, training = starving(), starving(name=BACKWARD)

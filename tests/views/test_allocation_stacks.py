@@ -112,6 +112,16 @@ def test_lines_functions_and_files() -> None:
     assert [row["package"] for row in tree_of(model, by="file").rows] == ["", "a", "a", ""]
 
 
+def test_the_answer_is_the_line_that_allocated_most() -> None:
+    model = snapshot([event("alloc", 0, 512, frames=frames("/a/ops.py:5:mul")),
+                      event("alloc", 512, 1024, frames=frames("/a/ops.py:6:mul")), event("alloc", 4096, 512)])  # fmt: skip
+    answer: Any = VIEW.part(model, Params()).payloads["answer"]
+    (notice,) = answer.notices
+    assert notice.text.startswith("Allocated at the peak: {place_bytes}. The line that allocated most is")
+    assert [figure.value for figure in notice.figures] == ["/a/ops.py(6): mul", 1024, 0.5, 2048]
+    assert "answer" not in VIEW.part(model, Params(extra=(("against", "0"),))).payloads
+
+
 def test_questions_that_make_no_sense() -> None:
     model = snapshot([event("alloc", 0, 512, frames=frames("a.py:1:f"))])
     for asked in ({"by": "colour"}, {"of": "all"}, {"of": "left"}, {"at": "soon"}):

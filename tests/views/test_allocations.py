@@ -70,6 +70,12 @@ def test_it_says_first_what_the_peak_consists_of() -> None:
     assert sentences(view(without), "answer") == ["Peak of cuda:0: 512 B allocated, after event 0 (0 ns)."]
 
 
+def test_it_names_the_largest_category() -> None:
+    made = snapshot([event("alloc", 0, 512, frames=LINE, category="gradient"), event("alloc", 4096, 64, frames=LINE)])
+    (text,) = sentences(view(made), "answer")
+    assert ". Largest known category: gradients (512 B, 88.9 %). Largest known" in text
+
+
 def test_most_of_the_peak_may_have_no_stack() -> None:
     made = snapshot([event("alloc", 0, 512, frames=LINE), event("alloc", 4096, 1024)])
     (text,) = sentences(view(made), "answer")

@@ -68,7 +68,7 @@ def test_a_gather_that_synchronises_says_layer_line_and_cost() -> None:
     (notice,) = answer.notices
     assert notice.text == (
         "{backward_operator} of {forward_operator} in {module} at {forward_line} takes {node_host_ns}, {node_host_share} of "
-        "the host time of the backward pass; during {node_wait_ns} of this time, the host waits for the device."
+        "the CPU time of the backward pass; during {node_wait_ns} of this time, the CPU waits for the GPU."
     )
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params, Part
+from tb_plugin.analysis.communication import SMALL_BYTES, SmallMessages, small_messages
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notice, Notices, View
 from tb_plugin.views.distributed.view import Distributed
-from tests.builders import TraceBuilder, figures, kernel, memcpy, part, rows, trace
+from tests.builders import HOST, TraceBuilder, figures, kernel, memcpy, part, rows, trace
 from tests.conftest import SHARED, UNLIKE, loaded, needs_shared, sample
 
 REAL = [
@@ -63,6 +65,14 @@ def gloo() -> TraceBuilder:
     return trace().step(1, 0, 400).op("c10d::allreduce_", 100, 10).annotation("gloo:all_reduce", 110, 190, tid=9)
 
 
+def gloo_of(elements: int) -> TraceBuilder:
+    inputs = {"Input Dims": [[elements]], "Input type": ["float"]}
+    builder = trace().step(1, 0, 400).op("MmBackward0", 0, 90)
+    return builder.op("c10d::allreduce_", 100, 10).event(
+        "user_annotation", "gloo:all_reduce", 110, 190, HOST, 9, **inputs
+    )
+
+
 def test_computation_on_the_host_hides_what_the_process_group_does_meanwhile() -> None:
     assert micros(gloo()) == (190, 10, 200)
     assert micros(gloo().op("aten::mm", 200, 150)) == (90, 160, 150)
@@ -101,13 +111,56 @@ def test_beside_kernels_only_process_groups_that_stay_on_the_host_communicate_th
     assert micros(builder) == (210, 40, 150)
 
 
-def ranks(*calls: Sequence[tuple[int, int]]) -> list[Part]:
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ([(1000, 100_000)], SmallMessages(1000, 1e7)),
+        ([(1000, 10_000)], None),
+        ([(1000, 1000), (3_000_000, 3_000_000)], None),
+        ([(1000, 100_000), (30_000_000, 100_000)], SmallMessages(1000, 1e7)),
+        ([(SMALL_BYTES, 10**9)], SmallMessages(SMALL_BYTES, SMALL_BYTES)),
+        ([(SMALL_BYTES + 1, 10**9)], None),
+        ([(1000, 100_000), (-1, 100_001)], None),
+        ([(0, 100_000)], SmallMessages(0, 0)),
+        ([], None),
+    ],
+    ids=[
+        "slow",
+        "at full rate",
+        "no slower than large",
+        "slower than large",
+        "largest",
+        "large",
+        "unknown",
+        "empty",
+        "none",
+    ],
+)
+def test_messages_that_bandwidth_does_not_limit(calls: list[tuple[int, int]], expected: SmallMessages | None) -> None:
+    size, time_ns = np.array(calls, np.int64).reshape(-1, 2).T
+    assert small_messages(size, time_ns) == expected
+
+
+def test_small_messages_are_merged_instead_of_compressed() -> None:
+    """4000 bytes in 100 us on both ranks, and 16 bytes in 190 us of gloo."""
+    found = notices(ranks([(100, 201)], [(101, 201)], elements=1000))["communication_transfer"]
+    assert found.todo.startswith("Merge collectives")
+    assert figures(found)["message_rate"] == pytest.approx(4e7)
+    payload: Any = part(gloo_of(4).table(), "overview").payloads["findings"]
+    (notice,) = [notice for notice in payload.notices if notice.rule == "communication"]
+    assert notice.todo.startswith("Merge collectives") and "bucket_cap_mb" in notice.snippet
+    assert figures(notice)["message_bytes"] == 16
+
+
+def ranks(*calls: Sequence[tuple[int, int]], elements: int = 0) -> list[Part]:
     """Of each rank the begins and ends of all_reduce kernels in a step of 1000 us."""
+    about = {"Collective name": "allreduce", "In msg nelems": elements, "Out msg nelems": elements, "dtype": "Float"}
     parts = []
     for rank, times in enumerate(calls):
         builder = trace().step(1, 0, 1000).op("c10d::allreduce_", 0, 1)
         for begin, end in times:
-            builder.launches(kernel("ncclDevKernel_AllReduce", end - begin, begin, stream=20))
+            work = kernel("ncclDevKernel_AllReduce", end - begin, begin, stream=20, **(about if elements else {}))
+            builder.launches(work)
         parts.append(replace(Distributed().part(builder.table(), Params()), worker=f"rank{rank}"))
     return parts
 

@@ -15,7 +15,7 @@ from tb_plugin.lib.intervals import measure
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.profilers.generated_kernels import COMPILED
 from tb_plugin.rules import compilation, graph_breaks, recompilation, slow_first_step, step_outliers
-from tb_plugin.rules._base import Detection, Rule, Scene
+from tb_plugin.rules._base import Detection, Limit, Rule, Scene
 from tb_plugin.rules._ordered_findings import findings_of
 from tb_plugin.views.compiled.generated_kernels import read_name, split_operators
 from tests.builders import TraceBuilder, kernel, part, rows, trace
@@ -158,6 +158,19 @@ def test_chosen_steps_count_alone() -> None:
     (first,) = rows(table, "compiled", "graph_breaks", steps=("0",))
     assert (first["break_from"], first["break_calls"]) == ("0/0", 1)
     assert part(table, "compiled", ("0",)).facts["compiled.recompilations"] == 0
+
+
+def test_a_backward_pass_compiled_at_its_first_run_is_no_recompilation() -> None:
+    builder = region(trace().step(0, 0, 900), "0/1", 10, 100, "aaa")
+    backward = "autograd::engine::evaluate_function: CompiledFunctionBackward"
+    table = compiling(builder.op(backward, 200, 600), "0/1", 210, 500).table()
+    assert seen(recompilation.RULE, table) is None
+    assert facts(table)["recompilations"] == 0
+    findings = findings_of(table, None)
+    assert findings.verdict is not None and findings.verdict.limit is Limit.COMPILATION
+    assert findings.verdict.part_ns == 500_000
+    assert [each.rule.id for each in findings.all] == ["compilation"]
+    assert findings.all[0].notice.todo.startswith("Run one complete step")
 
 
 def test_planted_breaks_and_recompilations_are_told() -> None:

@@ -159,6 +159,9 @@ def test_kernel_classes_that_change_are_parts() -> None:
     assert parts["gemm"] == ("GEMM kernels", {"group": "kernels", "where": "class:gemm"})
     assert parts["kernel"][0] == "Other kernels"
     assert rows(side(50, 60, 5), side(80, 40, 5.1), "kernels", where=(("class", "gemm"),)).keys() == {"sgemm"}
+    (kernels,) = (each for each in view.payloads.values() if isinstance(each, Table) and each.name == "kernels")
+    assert kernels.rows[0]["class_title"] == "GEMM"
+    assert [column.hidden for column in kernels.columns if column.metric.key == "class_title"] == [True]
 
 
 def test_a_profile_against_itself_is_zero_everywhere() -> None:

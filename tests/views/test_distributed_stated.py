@@ -23,7 +23,8 @@ from tb_plugin.model.trace.job_tables import (
     as_reported_table,
 )
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Notices, Series, View
+from tb_plugin.payloads import Notice, Notices, Series, View
+from tb_plugin.views.distributed.findings import causes_first
 from tb_plugin.views.distributed.matching.groups import GroupColumns, groups_of
 from tb_plugin.views.distributed.matching.keys import kind_codes
 from tb_plugin.views.distributed.natural_order import in_order
@@ -312,6 +313,14 @@ def test_nothing_is_claimed_of_what_hides_communication_where_kernels_are_missin
     assert both & {*told(view_of(whole))} and not both & {*told(view_of(cut))}
 
 
+def test_the_cause_of_a_wait_stands_before_it() -> None:
+    notices = [Notice(rule, severity, "", "") for rule, severity in (
+        ("communication_waiting", "high"), ("clocks", "medium"), ("uneven_stages", "low"), ("unmatched", "low"))]  # fmt: skip
+    found = [(notice.rule, notice.severity) for notice in causes_first(notices)]
+    assert found[:2] == [("uneven_stages", "high"), ("communication_waiting", "high")]
+    assert [notice.rule for notice in causes_first(notices[1:])] == ["clocks", "uneven_stages", "unmatched"]
+
+
 def test_a_job_is_at_least_as_large_as_its_groups() -> None:
     group = made(GROUPS, {"kind": "collective", "group": "g", "name": "dp", "ranks": "0, 1, 2, 3, 4, 5, 6, 7"})
     tables = [replace(rank(None, group), metadata={}) for _ in range(2)]
@@ -326,6 +335,6 @@ def test_a_job_is_at_least_as_large_as_its_groups() -> None:
 def test_the_stated_chart_says_why_it_differs_from_the_measured_one() -> None:
     stated = made(OPERATIONS, *CALLS)
     series = view_of(parts_of(rank(0, stated), rank(1, stated))).payloads["call_times"]
-    assert isinstance(series, Series) and "Measured data transfer covers the whole call" in series.subtitle
+    assert isinstance(series, Series) and series.subtitle.endswith("; transit is data movement only")
     alone = view_of(parts_of(rank(0, stated))).payloads["call_times"]
     assert isinstance(alone, Series) and alone.subtitle == "mean step, sum over calls"

@@ -209,4 +209,4 @@ def test_a_fix_without_an_estimate_is_named() -> None:
 
 def test_a_fix_comes_with_its_code() -> None:
     (each,) = [each for each in findings_of(loading().table(), None).all if each.rule.id == "data_loading"]
-    assert "num_workers=8" in each.notice.snippet and "pin_memory=True" in each.notice.snippet
+    assert "num_workers=8" in each.notice.snippet and "persistent_workers=True" in each.notice.snippet

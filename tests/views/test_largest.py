@@ -150,6 +150,13 @@ def test_of_a_truncated_file_nothing_else_is_known() -> None:
     assert advice.notices == []
 
 
+@pytest.mark.parametrize(("loading", "says"), [(200, True), (199, False)])
+def test_data_loading_of_a_truncated_file_is_said_from_a_fifth_on(loading: int, says: bool) -> None:
+    text = trace().step(1, 0, 1000).annotation(LOADER, 0, loading).op("aten::mm", loading, 1000 - loading).text()
+    (only,) = sentences(model(text[: text.rindex("}")].encode()))
+    assert ("In the recorded part, data loading takes {largest_ns}" in only) is says
+
+
 def test_outside_of_the_steps() -> None:
     builder = step().op("aten::mm", 0, 10).launches(kernel("k", 100, 20)).op("aten::mm", 1500, 10)
     builder.launches(kernel("k", 300, 1520))

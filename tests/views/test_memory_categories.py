@@ -76,6 +76,16 @@ def test_without_gradients_what_stays_is_a_parameter_and_without_a_pass_nothing_
     assert judged() == []
 
 
+@pytest.mark.parametrize(("older", "category"), [(2, "parameter"), (3, "unknown")])
+def test_what_is_older_than_the_recording_are_parameters_if_there_are_no_more_than_gradients(
+    older: int, category: str
+) -> None:
+    """Two gradients of 64 bytes in each of two passes; a third old block may be optimizer state."""
+    gradients = [(64, G, C, of, of, False, False) for of in (1, 1, 2, 2)]
+    assert judged(*[(64, N, N, 0, 0, False, False)] * older, *gradients)[:older] == [category] * older
+    assert judged((65, N, N, 0, 0, False, False), *gradients)[0] == "unknown"
+
+
 def plain(row: Row, rows: list[Row]) -> str:
     """The rule as docs/concepts words it."""
     size, begin, end, first, last, in_operator, in_stage = row
@@ -83,6 +93,10 @@ def plain(row: Row, rows: list[Row]) -> str:
     gradients = {one[0] for one in rows if one[1] == G and not one[6]}
     if passes == 0:
         return "unknown"
+    if begin == N and end == N:
+        alike = Counter(one[3] for one in rows if one[1] == G and not one[6] and one[0] == size)
+        older = sum(one[:3] == row[:3] for one in rows)
+        return "parameter" if older <= max(alike.values(), default=0) else "unknown"
     if begin == N:
         return {C: "gradient", G: "activation"}.get(end, "unknown")
     if begin == G and not in_stage:

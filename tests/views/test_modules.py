@@ -115,8 +115,8 @@ def test_backward_work_without_a_tie_belongs_to_no_module_and_is_counted() -> No
     assert times(table, "Net_0") == (3, 0, 0, 0) and apart(table) == (1, 1, 40)
     (notice,) = part(table, "modules").payloads["data_quality"].notices  # type: ignore[union-attr]
     assert notice.text == (
-        "{backward_apart} backward operator is attributed to no module ({backward_apart_ns} on the host): "
-        "the forward operator is unknown."
+        "Backward operators without a module: {backward_apart} ({backward_apart_ns} on the CPU). "
+        "The forward operator is unknown."
     )
     builder = backward(forward(), sequence=5, forward_thread=1).op("aten::loss", 150, 10, sequence=6)
     builder.op("LossBackward0", 180, 10, tid=2, sequence=6, forward_thread=1)

@@ -324,8 +324,10 @@ def test_a_trace_without_a_loader_says_nothing_of_input(builder: TraceBuilder, s
 
 
 def test_settings_keep_their_letters() -> None:
-    figures = payload_of(part(busy_step().meta(note=["größer", 1]).table(), "overview"), "configuration", Figures)
-    assert {figure.metric.key: figure.value for figure in figures.figures}["note"] == '["größer", 1]'
+    table = busy_step().meta(note=["größer", 1], activities=["CPU", "NPU"]).table()
+    figures = payload_of(part(table, "overview"), "configuration", Figures)
+    values = {figure.metric.key: figure.value for figure in figures.figures}
+    assert (values["note"], values["activities"]) == ('["größer", 1]', "CPU, NPU")
 
 
 def test_the_average_step_is_one_of_them() -> None:

@@ -160,7 +160,7 @@ def test_launches() -> None:
     builder.on_device(kernel(NCCL, 5, 100, stream=20, **said, Seq=3))
     rows = part_rows(builder.table())
     assert [(row["sequence"], row["issued_ns"]) for row in rows] == [(1, 14_000), (2, 50_000), (3, None)]
-    assert {row["stream"] for row in rows} == {"device 0, stream 20 (communication 0)"}
+    assert {row["stream"] for row in rows} == {"GPU 0, stream 20 (communication 0)"}
     table = builder.table()
     assert [table.start_ns[row["event"]] for row in rows] == [40_000, 80_000, 100_000]
 

@@ -70,6 +70,7 @@ def test_variance_across_ranks_by_hand() -> None:
     # b did not run on rank2, c on rank2 alone: what did not run took 0.
     assert (rows["b"]["total_apart_ns"], rows["b"]["only_worker"]) == (5_000, None)
     assert (rows["c"]["total_apart_ns"], rows["c"]["only_worker"]) == (1_000, "rank2")
+    assert (rows["c"]["ranks_deviation_ns"], rows["c"]["slowest_ratio"]) == (None, None), "one rank differs from none"
     assert [row["name"] for row in across([rank(runs) for runs in RUNS])] == ["a", "b", "c"]
 
 

@@ -159,6 +159,8 @@ def test_a_step_with_unrecorded_work_has_the_length_of_the_table() -> None:
     assert "A decode step takes {served_step_ns}, of which {unrecorded_ns} is unrecorded work" in notice.text
     (step,) = found.frames["serving_steps"].data.to_pylist()
     assert told["served_step_ns"] == step["served_step_ns"] == told["unrecorded_ns"] + told["decode_p50_ns"]
+    (tile,) = (each for each in payload_of(found, "summary", Figures).figures if each.metric.key == "decode_p50_ns")
+    assert tile.note == "without unrecorded work"
 
 
 def test_step_times_of_both_modes_are_in_the_sentence() -> None:

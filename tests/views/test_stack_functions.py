@@ -56,7 +56,7 @@ def test_the_answer_is_the_user_function_with_the_library_code_that_it_calls(
     payloads: Any = part(table, "stacks", extra=(("weight", weight),)).payloads
     (notice,) = payloads["answer"].notices
     name, time, _ = (figure.value for figure in notice.figures)
-    assert (name, time) == found and "including library code" in notice.text
+    assert (name, time) == found and "with library code" in notice.text
 
 
 def test_without_user_code_the_answer_is_any_function() -> None:

@@ -190,8 +190,15 @@ def test_what_is_said_of_an_item() -> None:
     assert CATEGORIES[by_name["ampere_s1688gemm"]["category"]] == "kernel"
     assert {row["matrix"] for row in rows} <= {0, 1}
     head = head_of(build(table))
-    assert head.has_modules and head.total_events == len(table)
+    assert head.has_modules and head.total_events == len(table) and head.kernels == ["ampere_s1688gemm"]
     assert [track.events for track in head.tracks if track.is_device] == [1]
+
+
+def test_kernels_with_the_most_time_come_first_without_communication_and_copies() -> None:
+    builder = trace().op("a", 0, 50).launches(kernel("short", 5), kernel("long", 8), kernel("short", 6), memcpy(90))
+    builder.launches(kernel("ncclDevKernel_AllReduce", 500))
+    assert head_of(build(builder.table())).kernels == ["short", "long"]
+    assert head_of(build(trace().op("a", 0, 50).table())).kernels == []
 
 
 @pytest.mark.parametrize("name", UNLIKE, ids=lambda n: n.split(".")[0])
@@ -305,7 +312,7 @@ def test_devices_come_first_and_kinds_stand_on_rows_of_their_own() -> None:
     head = head_of(build(table))
     kinds = [(track.is_device, track.subtitle) for track in head.tracks]
     assert kinds == [
-        (True, "Device 0"), (True, "Device 0"), (True, "Device 0"),
+        (True, "GPU 0"), (True, "GPU 0"), (True, "GPU 0"),
         (False, "operators, runtime · 1"), (False, "1"), (False, "profiler, other · 1"),
     ]  # fmt: skip
     assert len({track.id for track in head.tracks}) == len(head.tracks)

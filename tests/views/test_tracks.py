@@ -103,13 +103,13 @@ def test_streams_are_called_by_their_work_in_natural_order() -> None:
     lanes = lanes_of(table)
     shown = [(track.title, track.subtitle) for track in tracks_of(table, lanes, lanes.number) if track.is_device]
     assert shown == [
-        ("Stream 7 · compute", "Device 0 · NVIDIA H100"),
-        ("Stream 20 · compute and copies", "Device 0 · NVIDIA H100"),
-        ("Stream 30 · copies to device", "Device 0 · NVIDIA H100"),
-        ("Stream 100 · NCCL dp", "Device 0 · NVIDIA H100"),
-        ("All streams", "waits · Device 0 · NVIDIA H100"),
-        ("Stream 1 · NCCL", "Device 9 · Tesla V100"),
-        ("Stream 1 · compute", "Device 10 · Tesla V100"),
+        ("Stream 7 · compute", "GPU 0 · NVIDIA H100"),
+        ("Stream 20 · compute and copies", "GPU 0 · NVIDIA H100"),
+        ("Stream 30 · copies to device", "GPU 0 · NVIDIA H100"),
+        ("Stream 100 · NCCL dp", "GPU 0 · NVIDIA H100"),
+        ("All streams", "waits · GPU 0 · NVIDIA H100"),
+        ("Stream 1 · NCCL", "GPU 9 · Tesla V100"),
+        ("Stream 1 · compute", "GPU 10 · Tesla V100"),
     ]
     group["Process Group Description"] = "tp"
     more = built.launches(kernel(NCCL, 9, stream=100, **group)).table()
@@ -145,7 +145,7 @@ def test_lists_of_events_say_the_same() -> None:
     built = trace().step(1, at=0, dur=90).op("a", at=0, dur=5).launches(kernel("gemm", 5))
     table = built.op("autograd::engine::evaluate_function: B", at=10, dur=5, tid=20).table()
     labels = {name.label for name in track_names(table)}
-    assert labels == {"Main thread (1)", "Autograd (20)", "device 0, stream 7 (compute)"}
+    assert labels == {"Main thread (1)", "Autograd (20)", "GPU 0, stream 7 (compute)"}
     assert {row["thread"] for row in rows(table, "events", "instances")} == labels
     assert {row["thread"] for row in rows(table, "find", "hits")} == labels
 

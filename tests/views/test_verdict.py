@@ -257,6 +257,7 @@ def test_kernels_of_unknown_kinds_are_not_praised() -> None:
     assert text(builder).endswith(
         "No check covers {unknown_share} of the kernel time: these kernels are of unknown type."
     )
+    assert "{largest_share}), mostly {largest_name}" in text(builder)
     assert mix(builder) == "53 % unknown, 47 % GEMM"
     few = step().op("my::op", 0, 10).launches(kernel("own_kernel", 400, 20), at=0)
     few.op("aten::mm", 20, 10).launches(kernel("ampere_sgemm_128x64_tn", 550, 420), at=21)

@@ -519,6 +519,7 @@ export interface Timeline {
   has_communication: boolean
   has_modules: boolean
   is_range_trace: boolean
+  kernels: string[]
   kind: 'timeline'
   levels: TimelineLevel[]
   start_ns: number

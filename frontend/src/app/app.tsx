@@ -1,6 +1,6 @@
 // The page frame: profile, state and the open view. In one file: all parts share the URL and the open profile.
 import { Alert, Button, createTheme, MantineProvider, Popover, Tooltip } from '@mantine/core'
-import { Component, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+import { Component, type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { PER_STEP, type Query } from '../api/client'
 import type { Catalog, Problem, Profile, SpanInfo, ViewInfo } from '../api/payloads'
 import { isTyping } from '../canvas/typing'
@@ -27,7 +27,7 @@ import { parseSteps, writeSteps } from '../lib/stepSelection'
 import { BLUES, GREYS, LIGHT, SANS } from '../lib/tokens'
 import { Overview } from '../pages/overview/overview'
 import type { PageProps } from '../parts/page'
-import { useActivity } from '../state/activity'
+import { useActivity, useFirstSettle } from '../state/activity'
 import { useCatalog, useProfile } from '../state/data'
 import { openProfile, readRoute, setDefaultView, setRoute, TOTAL, useRoute } from '../state/urlState'
 import { LinkButton, Placeholder } from '../widgets/basics'
@@ -88,6 +88,7 @@ function Frame() {
   const [quality, setQuality] = useState(false)
   const [help, setHelp] = useState(false)
   useShortcuts(profile, () => setHelp(true))
+  useFirstSettle()
   useEffect(() => {
     // TensorBoard's reload button.
     const onMessage = (event: MessageEvent) => {
@@ -110,6 +111,9 @@ function Frame() {
     const timer = window.setTimeout(() => loadPages().catch(() => {}), PRELOAD_MS)
     return () => window.clearTimeout(timer)
   }, [view, isReady])
+  // Before effects of the view, which may scroll to a row.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each view starts at its top
+  useLayoutEffect(scrollUp, [view])
   const steps = route.steps ?? ''
   const key = address ? JSON.stringify({ ...address, window: part, capture }) : ''
   const { phase = '', pattern = '' } = route
@@ -153,7 +157,7 @@ function Frame() {
         views={profile?.views ?? []}
         active={view}
         foot={catalog && catalog.runs.length > 0 && <SkippedFilesButton catalog={catalog} />}
-        onActive={() => document.getElementById('main')?.scrollTo(0, 0)}
+        onActive={scrollUp}
       />
       <main id="main" className={css.main} tabIndex={-1} aria-label={viewInfo(profile, view)?.title ?? 'View'}>
         <h1 className={textCss.sr}>{viewInfo(profile, view)?.title ?? 'Torch Trace'}</h1>
@@ -225,6 +229,10 @@ function NotLimited({ phase, view }: { phase: string; view: ViewInfo | undefined
       {view.whole}
     </Alert>
   )
+}
+
+function scrollUp(): void {
+  document.getElementById('main')?.scrollTo(0, 0)
 }
 
 function skip(event: React.MouseEvent): void {

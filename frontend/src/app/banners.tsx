@@ -3,6 +3,7 @@ import { Alert, Button } from '@mantine/core'
 import { type ReactNode, useEffect, useState } from 'react'
 import type { Profile, ReadInfo, SpanInfo, ViewInfo } from '../api/payloads'
 import { codePieces } from '../lib/codePieces'
+import { deviceWord } from '../lib/deviceWords'
 import { counted, format } from '../lib/format'
 import { modelNoun } from '../lib/modelNouns'
 import { openView } from '../state/urlState'
@@ -74,8 +75,8 @@ function IncompleteText({ read, model, isWritten }: { read: ReadInfo; model: str
   return (
     <>
       <b>{names ? `Truncated: ${names}.` : 'This file is truncated.'}</b> {events}; the rest is missing
-      {model === 'trace' && !names && ', often the device work. Devices may therefore look idle'}. Findings that need
-      the missing part are skipped.
+      {model === 'trace' && !names && `, often the ${deviceWord()} work. The ${deviceWord()} may therefore look idle`}.
+      Findings that need the missing part are skipped.
     </>
   )
 }

@@ -9,6 +9,7 @@ import basicsCss from '../widgets/basics.module.css'
 import plainTableCss from '../widgets/plainTable.module.css'
 import textCss from '../widgets/text.module.css'
 import css from './emptyStates.module.css'
+import navCss from './nav.module.css'
 
 const HINT = `from torch.profiler import profile, schedule, tensorboard_trace_handler
 
@@ -33,7 +34,8 @@ export function SkippedFilesButton({ catalog }: { catalog: Catalog }) {
       <Tooltip label="Files in the log directory that are not profiles, with the reason" position="right">
         <button type="button" aria-haspopup="dialog" onClick={() => setOpen(true)}>
           <InfoIcon />
-          <span>{counted(count, 'file')} skipped</span>
+          <span className={navCss.full}>{counted(count, 'file')} skipped</span>
+          <span className={navCss.short}>{count} skipped</span>
         </button>
       </Tooltip>
       <Drawer

@@ -60,7 +60,7 @@ export function Nav(props: { views: readonly ViewInfo[]; active: string; foot: R
           <details className={css.missing} open={missing.some(isOpen) || undefined}>
             <summary>
               <span className={css.full}>Not recorded ({missing.length})</span>
-              <span className={css.short}>Missing</span>
+              <span className={css.short}>Not recorded</span>
             </summary>
             {missing.map((page) => (
               <Unavailable key={page.id} page={page} isOpen={isOpen(page)} />

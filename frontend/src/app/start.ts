@@ -1,6 +1,6 @@
 // What the page asks before it is drawn: the catalog, then the open profile and the first answers of its page.
 import { askEarly, getCatalog } from '../api/client'
-import { resolveAddress } from '../lib/profiles'
+import { resolveAddress, spanOf } from '../lib/profiles'
 import { readRoute } from '../state/urlState'
 import { loadCharts } from '../widgets/plot'
 
@@ -15,8 +15,11 @@ const QUESTIONS: Readonly<Record<string, readonly string[]>> = {
 async function askFirst(): Promise<void> {
   const route = readRoute()
   const { view = 'overview', window, capture, steps, phase, pattern } = route
-  const address = resolveAddress(await getCatalog(), route)
+  const catalog = await getCatalog()
+  const address = resolveAddress(catalog, route)
   if (!address || window || capture || steps || phase || pattern) return
+  // Other kinds of profiles have other pages.
+  if (spanOf(catalog, address)?.model !== 'trace') return
   for (const path of QUESTIONS[view] ?? []) askEarly(path, { ...address })
   if (view === 'overview') loadCharts().catch(() => {})
 }

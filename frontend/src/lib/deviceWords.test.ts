@@ -1,6 +1,16 @@
 import { expect, test } from 'vitest'
 import type { View } from '../api/payloads'
-import { inWords, setDeviceWord, viewInWords } from './deviceWords'
+import { inSentence, inWords, setDeviceWord, viewInWords } from './deviceWords'
+
+test('titles within a sentence keep their acronyms', () => {
+  expect(['GPU total', 'P95', 'Mean', 'Sum of waits', ''].map(inSentence)).toEqual([
+    'GPU total',
+    'P95',
+    'mean',
+    'sum of waits',
+    '',
+  ])
+})
 
 test('host and device become CPU and the word of the profile', () => {
   expect(inWords('Host self')).toBe('CPU self')

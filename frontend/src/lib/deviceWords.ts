@@ -18,6 +18,10 @@ export const inWords = (text: string): string =>
     .replace(/\bdevice\b/g, word === 'Device' ? 'device' : word)
     .replace(/\bdevices\b/g, word === 'Device' ? 'devices' : `${word}s`)
 
+/** A title within a sentence: `mean`, but `GPU total` and `P95`. */
+export const inSentence = (title: string): string =>
+  /^[A-Z][A-Z0-9]/.test(title) ? title : `${title.slice(0, 1).toLowerCase()}${title.slice(1)}`
+
 const named = (metric: Metric): Metric => ({
   ...metric,
   title: inWords(metric.title),
@@ -36,7 +40,11 @@ type Payload = View['payloads'][string]
 function payloadInWords(payload: Payload): Payload {
   if (payload.kind === 'table' || payload.kind === 'tree') return columnsInWords(payload)
   if (payload.kind === 'figures')
-    return { ...payload, figures: payload.figures.map((figure) => ({ ...figure, metric: named(figure.metric) })) }
+    return {
+      ...payload,
+      title: inWords(payload.title),
+      figures: payload.figures.map((figure) => ({ ...figure, metric: named(figure.metric) })),
+    }
   if (payload.kind === 'breakdown')
     return { ...payload, title: inWords(payload.title), subtitle: inWords(payload.subtitle) }
   if (payload.kind === 'series')

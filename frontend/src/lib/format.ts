@@ -125,7 +125,7 @@ function digits(value: number): string {
 }
 
 /** From here on, a ratio reads "12.5 times" instead of "1,250.0 %". */
-const TIMES_FROM = 10
+export const TIMES_FROM = 10
 const TIMES = ' times'
 
 function percent(value: number): string {

@@ -25,5 +25,5 @@ it('leaves out the folders of packages and of the interpreter', () => {
     'torch/nn/modules/module.py(10): f',
   ])
   expect(labels('/home/me/env/lib/python3.9/threading.py(10): run')).toEqual(['threading.py(10): run'])
-  expect(labels('/home/me/train/ema.py(10): step')).toEqual(['/home/me/train/ema.py(10): step'])
+  expect(labels('/home/me/train/ema.py(10): step')).toEqual(['me/train/ema.py(10): step'])
 })

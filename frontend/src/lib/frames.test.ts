@@ -28,8 +28,12 @@ it('leaves the folder of installed packages out', () => {
   )
   expect(shortFrame('C:\\py\\site-packages\\torch\\x.py(7): f')).toBe('torch\\x.py(7): f')
   expect(shortFrame('/home/me/train.py(7): site-packages/')).toBe('/home/me/train.py(7): site-packages/')
+  expect(shortFrame('/srv/app/python/sglang/srt/run.py(7): f'), 'two folders are enough').toBe(
+    'sglang/srt/run.py(7): f',
+  )
   expect(shortFrame('train.py(7): step')).toBe('train.py(7): step')
   expect(shortFrame('/a/b/torch/sgd.py(7): a/b', 20)).toBe('torch/sgd.py(7): a/b')
   expect(shortFrame('/a/b/torch/sgd.py(7): a/b', 3)).toBe('sgd.py(7): a/b')
   expect(shortFrame('/a/b/torch/sgd.py(7): a/b', 9), 'the line says more than the function').toBe('sgd.py(7)')
+  expect(shortFrame('/a/b/torch/optimizer.py(712): a/b', 10), 'the end of the file has the line').toBe('…r.py(712)')
 })

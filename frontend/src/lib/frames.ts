@@ -21,13 +21,20 @@ export function parseStack(stack: string): CodeFrame[] {
     .map(parseFrame)
 }
 
+/** Characters of the shortest part of a file name with its line. */
+const LEAST = 8
+/** What goes before the last two folders of an absolute path. */
+const FAR = /^(?:[A-Za-z]:)?[\\/](?:[^(\\/]+[\\/])+(?=(?:[^(\\/]+[\\/]){2}[^(\\/]+\(\d+\): )/
+
 /** A frame without its package folder, shortened to `length`: first other folders go, then the function. */
 export function shortFrame(text: string, length = Number.POSITIVE_INFINITY): string {
-  let short = text.replace(/^[^(]*[\\/](?:(?:site|dist)-packages|lib[\\/]python3[.\d]*)[\\/]/, '')
+  let short = text.replace(/^[^(]*[\\/](?:(?:site|dist)-packages|lib[\\/]python3[.\d]*)[\\/]/, '').replace(FAR, '')
   const outermost = /^[^(\\/]*[\\/]/
   while (short.length > length && outermost.test(short)) short = short.replace(outermost, '')
   const line = /^[^(]+\(\d+\)(?=: )/.exec(short)?.[0]
-  return line && short.length > length && line.length <= length ? line : short
+  if (!line || short.length <= length) return short
+  if (line.length <= length) return line
+  return length < LEAST ? short : `…${line.slice(1 - length)}`
 }
 
 /** A path that an editor can open: frames of the interpreter itself (`<built-in ...>`) cannot. */

@@ -13,3 +13,6 @@ export function templatePieces(template: string): Piece[] {
   if (last < template.length) out.push({ kind: 'text', text: template.slice(last) })
   return out
 }
+
+/** The first sentence of a template. */
+export const firstSentence = (template: string) => template.replace(/(?<=\.) (?=[A-Z]).*/s, '')

@@ -6,7 +6,7 @@ import type { Table, View } from '../api/payloads'
 import type { Row } from '../lib/tableRows'
 import { type Resource, useView } from '../state/data'
 import { followLink } from '../state/links'
-import { SmallButton } from '../widgets/basics'
+import { LinkButton } from '../widgets/basics'
 import { FigureList, Headline } from '../widgets/figures'
 import { rowFigures, StackBlock } from './detailBlock'
 import { Answers, HeadlineCard, NoticesCard, todoOf } from './headlineCard'
@@ -58,7 +58,9 @@ function Top({ view, action, isDone = false }: { view: View; action?: ReactNode;
             add={({ evidence, todo, ...notice }) => (
               <>
                 {!isDone && todoOf({ ...notice, evidence, todo })}{' '}
-                {evidence && <SmallButton onClick={() => followLink(evidence)}>{evidence.text}</SmallButton>}
+                {evidence && (
+                  <LinkButton onClick={() => followLink(evidence)}>{evidence.text || 'Show evidence'}</LinkButton>
+                )}
               </>
             )}
           />

@@ -1,5 +1,7 @@
 // Replayed device time, and how it is attributed.
+
 import type { View } from '../api/payloads'
+import { deviceWord, inSentence } from '../lib/deviceWords'
 import { openView } from '../state/urlState'
 import { LinkButton, Value } from '../widgets/basics'
 import { payloadByName } from './payloadByName'
@@ -11,8 +13,9 @@ function UnattributedReplays({ view }: { view: View }) {
   if (!without || !replays || 2 * replays.value < without.total) return null
   return (
     <p className={textCss.none} data-testid="replayed">
-      <Value value={replays.value} unit={without.unit} /> of device time is listed as (no operator): it was replayed
-      from graphs without a known capture. <LinkButton onClick={() => openView('graphs')}>Show graphs</LinkButton>
+      <Value value={replays.value} unit={without.unit} /> of {deviceWord()} time is listed as (no operator): it was
+      replayed from graphs without a known capture.{' '}
+      <LinkButton onClick={() => openView('graphs')}>Show graphs</LinkButton>
     </p>
   )
 }
@@ -23,11 +26,12 @@ export function GraphReplays({ view, noun }: { view: View; noun: string }) {
   if (!bar) return <UnattributedReplays view={view} />
   return (
     <p className={textCss.none} data-testid="replayed">
-      <Value value={bar.total} unit={bar.unit} /> of device time was replayed from captured graphs. {noun} behind it:{' '}
+      <Value value={bar.total} unit={bar.unit} /> of {deviceWord()} time was replayed from captured graphs. Source of
+      its {noun.toLowerCase()}:{' '}
       {bar.parts.map((part, i) => (
         <span key={part.metric.key} title={part.metric.definition}>
           {i > 0 && ', '}
-          {part.metric.title.toLowerCase()} <Value value={part.value} unit={bar.unit} />
+          {inSentence(part.metric.title)} <Value value={part.value} unit={bar.unit} />
         </span>
       ))}
       .

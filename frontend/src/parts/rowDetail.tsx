@@ -2,6 +2,7 @@
 import { type ReactNode, useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { Payload, Table } from '../api/payloads'
+import { inSentence } from '../lib/deviceWords'
 import { isNumeric } from '../lib/format'
 import { type Row, rowId } from '../lib/tableRows'
 import { useView } from '../state/data'
@@ -162,11 +163,11 @@ const SHOW = {
 }
 
 function Instances({ table, title = 'Events' }: { table: Table; title?: string }) {
-  const by = table.columns.find(({ metric }) => metric.key === table.sort?.key)?.metric.title.toLowerCase()
+  const by = table.columns.find(({ metric }) => metric.key === table.sort?.key)?.metric.title
   const shown = Math.min(table.rows.length, MOST_INSTANCES)
   const without = useMemo(() => ['event', table.name_column], [table])
   return (
-    <DetailBlock title={title} small={`${counted(shown, table.matched_rows)}${by ? `, by ${by}` : ''}`}>
+    <DetailBlock title={title} small={`${counted(shown, table.matched_rows)}${by ? `, by ${inSentence(by)}` : ''}`}>
       <SmallTable
         table={table}
         limit={MOST_INSTANCES}

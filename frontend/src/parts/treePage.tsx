@@ -2,8 +2,9 @@
 
 import { ActionIcon } from '@mantine/core'
 import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
-import type { Tree } from '../api/payloads'
+import type { Metric, Tree } from '../api/payloads'
 import { categoryColor } from '../lib/color'
+import { inSentence } from '../lib/deviceWords'
 import { counted, format } from '../lib/format'
 import { matcher } from '../lib/search'
 import type { Row } from '../lib/tableRows'
@@ -212,7 +213,7 @@ export function TreePage(props: {
       {value && (
         <Card
           title="Flame graph"
-          subtitle={`width = ${titleOf(value)?.title.toLowerCase() ?? value} · click to zoom`}
+          subtitle={`width = ${inSentence(widthText(titleOf(value)) || value)} · click to zoom`}
           actions={
             <span className={textCss.row}>
               {hits}
@@ -262,6 +263,9 @@ export function TreePage(props: {
     </div>
   )
 }
+
+const widthText = (metric?: Metric) =>
+  metric && `${metric.title}${metric.unit === 'ns' && !/time/i.test(metric.title) ? ' time' : ''}`
 
 const MOST = 10
 

@@ -14,6 +14,9 @@ function settle(): void {
   }, QUIET_MS)
 }
 
+/** For the page that asks nothing once it is drawn. */
+export const useFirstSettle = (): void => useEffect(settle, [])
+
 /** While `busy`, the page is not done. */
 export function useActivity(busy: boolean): void {
   useEffect(() => {

@@ -101,7 +101,7 @@ export function Value(props: {
   const { value, unit, scale, bare, exact, change, isNoise } = props
   const text = bare && scale ? formatNumber(value, scale) : exact ? precise(value, unit) : format(value, unit, scale)
   const plain = unit === 'text' || unit === 'code'
-  const kind = unit === 'code' ? textCss.mono : textCss.num
+  const kind = unit === 'code' ? textCss.mono : plain ? textCss.num : textCss.amount
   return (
     <span
       className={change ? `${kind} ${isNoise ? textCss.mute : trendClass(value, unit)}` : kind}

@@ -21,6 +21,7 @@ const isIdle = (part: Slice) => part.category === 'idle'
 /** `stacked`: part names one below another. */
 export function BreakdownBar(props: { payload: Breakdown; onLink: OnLink; stacked?: boolean }) {
   const { payload, onLink, stacked } = props
+  // A zero would claim that such events were recorded.
   const shown = payload.parts.filter((part) => part.value > 0)
   return (
     <div>
@@ -35,7 +36,7 @@ export function BreakdownBar(props: { payload: Breakdown; onLink: OnLink; stacke
         ))}
       </div>
       <ul className={stacked ? `${css.key} ${css.stacked}` : css.key}>
-        {payload.parts.map((part) => (
+        {shown.map((part) => (
           <li key={part.metric.key}>
             <Swatch color={categoryColor(part.category)} idle={isIdle(part)} />
             <PartName part={part} onLink={onLink} />

@@ -1,10 +1,10 @@
 // Any payload, drawn by kind.
 
 import { useState } from 'react'
-import type { Breakdown, Counters, Link, Payload, TimelineTrack, Tree } from '../api/payloads'
+import type { Breakdown, Counters, Link, Payload, Table, TimelineTrack, Tree } from '../api/payloads'
 import { counted } from '../lib/format'
 import type { Row } from '../lib/tableRows'
-import { Card, Value } from './basics'
+import { Card, SmallButton, Value } from './basics'
 import { BreakdownBar, BreakdownTable, Donut } from './breakdown'
 import { Chart } from './chart'
 import { FiguresBlock } from './figures'
@@ -41,7 +41,7 @@ function PayloadBlock({ payload, onLink, onName }: Props) {
     case 'notices':
       return <NoticeList notices={payload.notices} onLink={onLink} none="No notices." />
     case 'table':
-      return <SmallTable table={payload} onName={onName} />
+      return <FoldedTable table={payload} onName={onName} />
     case 'tree':
       return <TreeBlock tree={payload} />
     case 'timeline':
@@ -64,6 +64,23 @@ function PayloadBlock({ payload, onLink, onName }: Props) {
         </p>
       )
   }
+}
+
+/** More rows than this are folded, but for the first. */
+const MOST = 12
+const FOLDED = 8
+
+function FoldedTable({ table, onName }: { table: Table; onName?: (row: Row) => void }) {
+  const [all, setAll] = useState(false)
+  if (table.rows.length <= MOST) return <SmallTable table={table} onName={onName} />
+  return (
+    <>
+      <SmallTable table={table} limit={all ? undefined : FOLDED} onName={onName} counted={!all} />
+      <SmallButton aria-expanded={all} onClick={() => setAll(!all)}>
+        {all ? 'Fewer rows' : `${(table.matched_rows - FOLDED).toLocaleString('en-US')} more rows`}
+      </SmallButton>
+    </>
+  )
 }
 
 const UNTITLED = { timeline: 'Timeline', flows: 'Flow arrows', counters: 'Counters', memory_map: 'Memory map' }

@@ -135,7 +135,13 @@ function Grid(props: DataTableProps & { table: Table }) {
   const columns = useMemo(() => orderedColumns(data), [data])
   // From the first rows only, so that columns do not move while scrolling.
   const [starts] = useState(
-    () => new Map(columns.map((column) => [column.metric.key, startWidth(column, data.rows, widest)])),
+    () =>
+      new Map(
+        columns.map((column) => [
+          column.metric.key,
+          startWidth(column, data.rows, widest, column.metric.key === data.sort?.key),
+        ]),
+      ),
   )
   const { empty } = pages
   const visible = useMemo(

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Column, Unit } from '../api/payloads'
-import { fittingWidths, noiseOf, shortSequence } from './tableCells'
+import { fittingWidths, noiseOf, shortSequence, startWidth, twoLines } from './tableCells'
 
 const column = (key: string, unit: Unit, share = false): Column => ({
   metric: { key, title: key, unit, definition: '', window: '' },
@@ -25,6 +25,19 @@ test.each([
 ])('$room px: $says', ({ room, widths, left = 0 }) => {
   const found = fittingWidths(COLUMNS, STARTS, 'name', room)
   expect(COLUMNS.map(({ metric }) => found.get(metric.key))).toEqual([widths[0] + left, ...widths.slice(1)])
+})
+
+test('a title and its unit fill two lines', () => {
+  expect(twoLines('Self increase', 'bytes')).toBe('Self increase'.length)
+  expect(twoLines('Share of GPU time', 'ratio')).toBe('GPU time (%)'.length)
+  expect(twoLines('Calls', 'count')).toBe('Calls'.length)
+})
+
+test('a ratio that reads as times gets the room of its word', () => {
+  const ratio = column('ratio', 'ratio')
+  expect(startWidth(ratio, [{ ratio: 1.5 }, { ratio: 17.5 }], 300)).toBeGreaterThan(
+    startWidth(ratio, [{ ratio: 1.5 }], 300),
+  )
 })
 
 test('a sequence of kernels says of each what it does, and equal neighbours once', () => {

@@ -1,6 +1,6 @@
 // Cells and headers of the large table.
 import type { Column, Scalar, Unit } from '../api/payloads'
-import { exactText, format, formatNumber, isChange, isNumeric, type Scale, signed } from '../lib/format'
+import { exactText, format, formatNumber, isChange, isNumeric, type Scale, signed, TIMES_FROM } from '../lib/format'
 import { shortFrame } from '../lib/frames'
 import { type Label, shortenMiddle, shortKernel } from '../lib/names'
 import { shareWidth } from '../lib/shareWidth'
@@ -20,26 +20,49 @@ const MONO_PX = 7.3
 const TEXT_PX = 8.4
 /** Extra pixels of a capital. */
 const CAPITAL_PX = 1.6
+/** Extra pixels of a wide letter. */
+const WIDE_PX = 4
 /** A column of texts of a few characters. */
-const SHORT_PX = 64
+const SHORT_PX = 76
 const BAR_PX = 52
 
 const textWidth = (text: string, unit: 'code' | 'text') =>
-  unit === 'code' ? text.length * MONO_PX : text.length * TEXT_PX + (text.match(/\p{Lu}/gu)?.length ?? 0) * CAPITAL_PX
+  unit === 'code'
+    ? text.length * MONO_PX
+    : text.length * TEXT_PX +
+      (text.match(/\p{Lu}/gu)?.length ?? 0) * CAPITAL_PX +
+      (text.match(/[mw]/g)?.length ?? 0) * WIDE_PX
+
+/** A bold title and its arrow. */
+const BOLD_PX = 10
+/** Least pixels of numbers, and of ratios such as `12.5 times`. */
+const NUMBER_PX = 78
+const TIMES_PX = 100
+const LONGEST_SYMBOL: Partial<Record<Unit, string>> = { ns: '(ms)', ratio: '(%)', count: '', number: '' }
+
+/** Characters of the longer of two lines that a title and its unit fill as evenly as possible. */
+export function twoLines(title: string, unit: Unit): number {
+  const words = `${title} ${isNumeric(unit) ? (LONGEST_SYMBOL[unit] ?? '(MiB)') : ''}`.trim().split(' ')
+  const length = (from: number, to?: number) => words.slice(from, to).join(' ').length
+  return Math.min(...words.map((_, i) => Math.max(length(0, i + 1), length(i + 1))))
+}
 
 /** Initial width: header width for numbers, content width for texts, at most `widest`. */
-export function startWidth(column: Column, rows: readonly Row[], widest: number): number {
+export function startWidth(column: Column, rows: readonly Row[], widest: number, isSorted = false): number {
   const { unit, title, key } = column.metric
   if (key === 'presence') return 64
   if (unit === 'code' || unit === 'text') {
     const longest = rows
       .slice(0, 100)
       .reduce((most, row) => Math.max(most, textWidth(String(row[key] ?? ''), unit)), textWidth(title, 'text'))
-    return Math.max(SHORT_PX, Math.min(widest, longest + 26))
+    return Math.max(SHORT_PX, Math.min(widest, longest + 30))
   }
-  const suffix = isNumeric(unit) && unit !== 'count' && unit !== 'number' ? 5 : 0
-  const half = Math.max(...title.split(' ').map((word) => word.length), Math.ceil((title.length + suffix) / 2) + 1)
-  return Math.max(78, Math.min(160, half * 7 + 34)) + (column.share ? BAR_PX : 0)
+  const isTimes = unit === 'ratio' && rows.some((row) => Math.abs(Number(row[key] ?? 0)) >= TIMES_FROM)
+  const least = isTimes ? TIMES_PX : NUMBER_PX
+  return (
+    Math.max(least, Math.min(160, twoLines(title, unit) * 7 + (isSorted ? BOLD_PX : 0) + 30)) +
+    (column.share ? BAR_PX : 0)
+  )
 }
 
 /** Minimum width of a column of long names, and of its buttons, which hide if room is short. */

@@ -2,7 +2,7 @@
 import { ActionIcon, Tooltip } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from 'react'
-import type { Column, Scalar, Tree } from '../api/payloads'
+import type { Column, Scalar, Tree, Unit } from '../api/payloads'
 import { familyScales, isChange, isNumeric, type Scale } from '../lib/format'
 import { frameLabels } from '../lib/frameLabels'
 import { shortFrame } from '../lib/frames'
@@ -10,7 +10,7 @@ import { shortenMiddle } from '../lib/names'
 import type { Row } from '../lib/tableRows'
 import { MetricHelp, Value } from './basics'
 import { ChevronDown, ChevronRight, CloseAllIcon, OpenAllIcon } from './icons'
-import { isFrame, Presence } from './tableCells'
+import { isFrame, Presence, twoLines } from './tableCells'
 import { usePrinting } from './usePrinting'
 import textCss from './text.module.css'
 import css from './tree.module.css'
@@ -56,6 +56,10 @@ export interface TreeExtra {
 /** Pixels of number columns where there is room and where there is little, of text columns, and characters of these. */
 const NUMBER_PX = 88
 const NARROW_PX = 62
+/** Pixels of names: the least, and those that they get before numbers get more than they need. */
+const NAME_PX = 156
+const WIDE_NAME_PX = 320
+const CHARACTER_PX = 7.6
 const TEXT_PX = 150
 const TEXT_LENGTH = 19
 
@@ -74,7 +78,7 @@ const columnsOf = (tree: Tree, without: readonly string[] = []) =>
 function widthOf({ metric: { key, unit } }: Column, rows: readonly Row[]): number {
   if (isNumeric(unit)) return NUMBER_PX
   const longest = rows.reduce((most, row) => Math.max(most, String(row[key] ?? '').length), 0)
-  return Math.min(TEXT_PX, Math.max(NUMBER_PX, longest * 7.6 + 8))
+  return Math.min(TEXT_PX, Math.max(NUMBER_PX, longest * CHARACTER_PX + 8))
 }
 
 function TreeCell({ column, value, scale }: { column: Column; value: Scalar; scale?: Scale }) {
@@ -156,11 +160,21 @@ export function TreeTable(props: {
     event.preventDefault()
   }
   const widths = useMemo(() => columns.map((column) => widthOf(column, tree.rows)), [tree, columns])
-  const minWidth = widths.reduce(
-    (sum, width) => sum + Math.min(width, NARROW_PX) + 8,
-    208 + (extra ? extra.width + 8 : 0),
+  const atLeast = (needs: (title: string, unit: Unit) => number) =>
+    columns.map(({ metric: { title, unit } }, i) => Math.min(widths[i], Math.max(NARROW_PX, needs(title, unit) * 6.5)))
+  const withOthers = (of: readonly number[]) => of.reduce((sum, width) => sum + width + 8, extra ? extra.width + 8 : 0)
+  const least = atLeast((title) => Math.max(...title.split(' ').map(({ length }) => length)))
+  const minWidth = withOthers(least) + NAME_PX + 32
+  const longest = useMemo(
+    () =>
+      nodes.reduce(
+        (most, node) => Math.max(most, Math.min(depth[node], DEEPEST) * 16 + labels[node].length * CHARACTER_PX + 26),
+        0,
+      ),
+    [nodes, depth, labels],
   )
-  const template = `minmax(176px, 1fr) ${extra ? `${extra.width}px` : ''} ${widths.map((width) => `minmax(${Math.min(width, NARROW_PX)}px, ${width}px)`).join(' ')}`
+  const name = `max(${NAME_PX}px, min(${Math.min(WIDE_NAME_PX, Math.ceil(longest))}px, 100% - ${withOthers(atLeast(twoLines))}px))`
+  const template = `minmax(${name}, 1fr) ${extra ? `${extra.width}px` : ''} ${widths.map((width, i) => `minmax(${least[i]}px, ${width}px)`).join(' ')}`
   return (
     <div
       className={css.tree}

@@ -73,3 +73,13 @@ it('draws parts that barely changed as one bar, and changes below 1 % without a 
   const { series } = waterfallOption(shown, LIGHT) as { series: { data: { itemStyle: { color: string } }[] }[] }
   expect(series[2].data.slice(1, 4).map((bar) => bar.itemStyle.color)).toEqual([TREND.same, TREND.faster, TREND.same])
 })
+
+it('names ten parts at most, and the smallest of more as one', () => {
+  const parts = Array.from({ length: 14 }, (_, i) => part(`P${i}`, (i + 1) * 1e6))
+  const shown = withoutTinyParts({ ...PAYLOAD, parts })
+  expect(shown.parts.map(({ metric }) => metric.title)).toEqual([
+    ...parts.slice(4).map(({ metric }) => metric.title),
+    '4 others',
+  ])
+  expect(shown.parts[10].value).toBe(10e6)
+})

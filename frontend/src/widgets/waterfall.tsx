@@ -24,6 +24,8 @@ interface Props {
 const LEAST_SHARE = 0.01
 /** Changes below this share of the baseline share one bar. */
 const TINY_SHARE = 0.001
+/** Names of more bars would overlap; the smallest share one bar. */
+const MOST_PARTS = 10
 
 export function Waterfall({ payload, height, onLink }: Props & { height: number | string }) {
   const theme = useTheme()
@@ -52,7 +54,9 @@ export function Waterfall({ payload, height, onLink }: Props & { height: number 
 
 /** The payload with parts that barely changed as one; the table shows them all. */
 export function withoutTinyParts(payload: Breakdown): Breakdown {
-  const isTiny = ({ value }: { value: number }) => Math.abs(value) < TINY_SHARE * payload.start
+  const sizes = payload.parts.map(({ value }) => Math.abs(value)).sort((a, b) => b - a)
+  const least = Math.max(TINY_SHARE * payload.start, sizes[MOST_PARTS - 1] ?? 0)
+  const isTiny = ({ value }: { value: number }) => Math.abs(value) < least
   const tiny = payload.parts.filter(isTiny)
   if (tiny.length < 2) return payload
   const metric: Metric = {
@@ -185,7 +189,11 @@ export function waterfallOption(payload: Breakdown, theme: Theme): EChartsCoreOp
     xAxis: {
       type: 'category',
       data: bars.map((bar) => bar.title.replace(/ (?=\S+$)/, '\n')),
-      ...axisLook(theme, '', 26, { color: theme.ink, fontSize: bars.length > 7 ? 11 : 12, interval: 0 }),
+      ...axisLook(theme, '', 26, {
+        color: theme.ink,
+        fontSize: bars.length > 11 ? 10 : bars.length > 7 ? 11 : 12,
+        interval: 0,
+      }),
     },
     yAxis: {
       type: 'value',

@@ -137,6 +137,19 @@ def first_calls(trace: TraceTable) -> Int64:
     return np.where((call != MISSING) & (name != MISSING) & same, call, MISSING)
 
 
+@cached_by_argument
+def recompilations_of(trace: TraceTable) -> Int64:
+    """Returns the indices of compilations of code that was compiled before.
+
+    The backward pass of a region is compiled at its first run. Alone, it is no recompilation.
+    """
+    made = compilations_of(trace)
+    known = np.flatnonzero(made.region != MISSING)
+    again = known[made.repeats()[made.region[known]]]
+    forward = known[~in_backward_pass(trace, made.row[known])]
+    return again[np.isin(made.region[again], made.region[forward])]
+
+
 def in_backward_pass(trace: TraceTable, row: Int64) -> Bool:
     found: Bool = backward_operators(trace).of[trace.operator[row]] != MISSING
     return found

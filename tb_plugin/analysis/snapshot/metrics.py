@@ -187,6 +187,7 @@ METRICS = OF_BLOCKS.defining(
             "step_name": ("Step", "Annotated step number."),
             "block_module": ("Module", "Innermost module outside the framework, else the innermost module."),
             "memory_category": ("Category", "Recorded or derived category of the block."),
+            "top_category": ("Largest category", "Known category with the most bytes."),
         },
         (HISTORY, "text"): {"event_action": ("Action", "Recorded action.")},
         (RANK_PEAK, "bytes"): {
@@ -205,6 +206,7 @@ METRICS = OF_BLOCKS.defining(
         },
         (MOMENT, "bytes"): {
             "line_bytes": ("Largest line", "Largest number of bytes allocated by one line."),
+            "top_category_bytes": ("Largest category", "Largest number of bytes in one known category."),
             "stackless_bytes": ("Without a stack", "Allocated bytes without a recorded stack."),
             "held_bytes": ("Bytes", "Bytes of the allocated blocks, rounded by the allocator."),
             "largest_bytes": ("Largest", "Bytes of the largest block."),
@@ -212,7 +214,11 @@ METRICS = OF_BLOCKS.defining(
             "free_bytes": ("Free", "Segment bytes that no block uses."),
         },
         (MOMENT, "ratio"): {
-            "line_ratio": ("Share of largest line", "Share of all allocated bytes in the largest line.")
+            "line_ratio": ("Share of largest line", "Share of all allocated bytes in the largest line."),
+            "top_category_ratio": (
+                "Share of largest category",
+                "Share of all allocated bytes in the largest category.",
+            ),
         },
     }
 )

@@ -101,6 +101,11 @@ class Document:
             raise UnreadableTrace(
                 "The file is empty.", do="Record a new trace. The program may have stopped before it wrote the file."
             )
+        elif root == b"\0":
+            raise UnreadableTrace(
+                "The file starts with zero bytes: its content was never written.",
+                do="Copy the file again, or record a new trace.",
+            )
         else:
             raise UnreadableTrace("The file contains neither a JSON object nor a list.", do=CHOOSE)
 

@@ -34,7 +34,8 @@ VIEW = ViewEntry(
             "two events that are not released before the later event."
         ),
         payloads=(
-            "For memory snapshots. `stacks` (Tree, one root), `summary` (Figures), `devices` (Figures, one per device)."
+            "For memory snapshots. `answer` (Notices: the line that allocated most, for `of=held`), `stacks` (Tree, one "
+            "root), `summary` (Figures), `devices` (Figures, one per device)."
         ),
     ),
 )

@@ -16,6 +16,7 @@ from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of, levels_of_device, moment_of
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.analysis.snapshot.out_of_memory import largest_line
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.arrays import Int64
@@ -24,7 +25,7 @@ from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.stack_profile import places_of_stacks
 from tb_plugin.model.trace.schema import MISSING, EventKind
-from tb_plugin.payloads import CoverageInfo, Figures, Payload, Tree
+from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Tree
 from tb_plugin.views.allocation_stacks import VIEW
 
 # Merge by line of code, by function, or by file; a file's nested calls of itself are one node.
@@ -66,7 +67,24 @@ class AllocationStacks(DeclaredView, entry=VIEW):
             "stacks": _tree(snapshot, root, device.block("stack")[rows], device.block("size")[rows], by),
             "devices": Figures("devices", "Devices", "", devices),
         }
+        if of == "held" and (notice := _answer(device, at, rows, root)):
+            payloads["answer"] = Notices("answer", "Answer", "answer", [notice])
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, {}, payloads, tuple(payloads))
+
+
+def _answer(device: DeviceLevels, at: int, rows: Int64, root: str) -> Notice | None:
+    name, size, _ = largest_line(device, at)
+    total = int(device.block("size")[rows].sum())
+    if name is None or not total:
+        return None
+    figures = [
+        METRICS.figure("allocation_line", name),
+        METRICS.figure("line_bytes", size),
+        METRICS.figure("line_ratio", size / total),
+        METRICS.figure("place_bytes", total, root),
+    ]
+    text = f"{root}: {{place_bytes}}. The line that allocated most is {{allocation_line}}: {{line_bytes}} ({{line_ratio}})."
+    return Notice("allocation_stacks", "info", text, "", figures)
 
 
 def _rows(device: DeviceLevels, of: str, at: int, first: int, last: int) -> Int64:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.base import Number
+from tb_plugin.analysis.memory_categories import TITLES
 from tb_plugin.analysis.phrases import plural
-from tb_plugin.analysis.snapshot.categories import category_notes
+from tb_plugin.analysis.snapshot.categories import bytes_by_category, category_notes
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, levels_of, ooms_of
 from tb_plugin.analysis.snapshot.labels import NO_HISTORY, Ids, stack_words, texts_of
 from tb_plugin.analysis.snapshot.metrics import HISTORY, METRICS, MOMENT, RAN_OUT
@@ -56,6 +57,17 @@ def answer_of(device: DeviceLevels, levels: Levels, steps: HistorySteps) -> Noti
             details.append("step {step_name}")
             figures.append(METRICS.figure("step_name", step))
         text += f" ({', '.join(details)})" if details else ""
+    sizes = bytes_by_category(device, device.allocated(peak))
+    top = max(
+        (each for each in sizes if each in TITLES and each != "unknown"), key=lambda each: sizes[each], default=""
+    )
+    if top and most:
+        text += ". Largest known category: {top_category} ({top_category_bytes}, {top_category_ratio})"
+        figures += [
+            METRICS.figure("top_category", TITLES[top].lower()),
+            METRICS.figure("top_category_bytes", sizes[top], window="the peak"),
+            METRICS.figure("top_category_ratio", sizes[top] / most, window="the peak"),
+        ]
     name, size, unnamed = largest_line(device, peak)
     if name is not None and most:
         text += ". Largest known allocation site: {allocation_line} ({line_bytes}, {line_ratio})"

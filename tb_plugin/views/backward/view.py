@@ -18,6 +18,7 @@ from tb_plugin.analysis.recomputation import METRICS as RECOMPUTATION
 from tb_plugin.analysis.recomputation import Recomputed, Sign, called_in, recomputations
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.analysis.work_answers import device_word
 from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import Groups, group, places_of, shares, sum_by
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
@@ -115,7 +116,7 @@ class BackwardPass(DeclaredView, entry=VIEW):
         payloads: dict[str, Payload] = {"summary": _summary(chosen, facts)}
         if len(chosen.at):
             payloads["answer"] = Notices(
-                "answer", "Backward pass", "answer", _answer(frames["backward_operators"], chosen)
+                "answer", "Backward pass", "answer", _answer(trace, frames["backward_operators"], chosen)
             )
         layout = (*payloads, "backward_operators", *(name for name in frames if name == "recomputed"))
         return Part(selection.coverage, facts, frames, payloads, layout)
@@ -286,21 +287,25 @@ def _again_figures(facts: dict[str, Number]) -> list[Figure]:
     return [METRICS.figure(f"recomputed_{key}", facts[f"recompute.{key}"])]
 
 
-def _answer(frame: Frame, chosen: _Chosen) -> list[Notice]:
+def _answer(trace: TraceTable, frame: Frame, chosen: _Chosen) -> list[Notice]:
     (first,) = frame.data.slice(0, 1).to_pylist()
     share = chosen.key.replace("_ns", "_share")
-    what = "device" if chosen.key == "node_device_ns" else "host"
+    device = device_word(trace)
+    what = device if chosen.key == "node_device_ns" else "CPU"
     text = f"takes {{{chosen.key}}}, {{{share}}} of the {what} time of the backward pass"
     waits = bool(first.get("node_wait_ns"))
     notices = [
         _notice(
-            first, text + ("; during {node_wait_ns} of this time, the host waits for the device." if waits else ".")
+            first,
+            text + ("; during {node_wait_ns} of this time, the CPU waits for the " + device + "." if waits else "."),
         )
     ]
     if "node_wait_ns" in frame.data.column_names:
         (most,) = frame.data.sort_by([("node_wait_ns", "descending")]).slice(0, 1).to_pylist()
         if 20 * most["node_wait_ns"] >= chosen.host_ns.sum() and any(most[key] != first[key] for key in KEYS):
-            notices.append(_notice(most, "waits for the device for {node_wait_ns} of its {node_host_ns} on the host."))
+            notices.append(
+                _notice(most, f"waits for the {device} for {{node_wait_ns}} of its {{node_host_ns}} on the CPU.")
+            )
     return notices
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.base import Frame, Number, Params, Part
-from tb_plugin.analysis.compiled.compiling import compilations_of, guards_of
+from tb_plugin.analysis.compiled.compiling import compilations_of, guards_of, recompilations_of
 from tb_plugin.analysis.compiled.graph_breaks import breaks_of
 from tb_plugin.analysis.compiled.regions import regions_of
 from tb_plugin.analysis.host_calls import HostCalls, sums_of
@@ -108,13 +108,13 @@ def _numbers(trace: TraceTable, selection: Selection) -> dict[str, Number]:
     compiled = selection.rows[compilations.row]
     checked = selection.rows[guards.row]
     breaks = selection.rows[regions.row[broken.call]]
-    named = np.unique(compilations.region[compiled & (compilations.region != MISSING)])
+    again = recompilations_of(trace)
     return {
         "compiled_regions": len(np.unique(trace.name[calls])),
         "calls": len(calls),
         "compile_ns": int(trace.dur_ns[compilations.row[compiled]].sum()),
         "compilations": int(compiled.sum()),
-        "recompilations": int(compilations.repeats()[named].sum()),
+        "recompilations": len(np.unique(compilations.region[again[compiled[again]]])),
         "graph_breaks": len(np.unique(broken.function[breaks])),
         "guard_failures": int((guards.compilation[checked] != MISSING).sum()),
         "guard_ns": int(trace.dur_ns[guards.row[checked]].sum()),

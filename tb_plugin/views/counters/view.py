@@ -162,7 +162,7 @@ def _of_devices(trace: TraceTable) -> Iterator[_Known]:
     args = places_of(trace.device_args.row, len(trace))
     for number, rows in zip(devices.tolist(), np.split(work, first[1:]), strict=True):
         device = trace.devices[number]
-        place = f"device {device.id}" + (f" · {device.name}" if device.name else "")
+        place = f"{device.word} {device.id}" + (f" · {device.name}" if device.name else "")
         for key, title, what, curve in _of_device(trace, rows, args[rows]):
             counter = METRICS.metric(what, title, EACH_BIN)
             yield _Known(f"{key}:{device.id}", counter.title, place, counter, curve, device.id)
@@ -207,10 +207,10 @@ def _of_streams(trace: TraceTable) -> list[_Known]:
         if curve.value.max(initial=0.0) < 2:
             continue
         device, stream = int(trace.device[mine[0]]), streams.names[number]
-        place = trace.devices[device].id
+        word, place = trace.devices[device].word, trace.devices[device].id
         what = METRICS.metric("stream_queue_depth", f"Launch queue depth, stream {stream}", EACH_BIN)
         key = f"stream_queue_depth:{json.dumps([place, stream])}"
-        found[device].append(_Known(key, what.title, f"device {place}", what, curve, place))
+        found[device].append(_Known(key, what.title, f"{word} {place}", what, curve, place))
     return [counter for of_device in found.values() if len(of_device) > 1 for counter in of_device]
 
 

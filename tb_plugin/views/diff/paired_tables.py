@@ -21,6 +21,8 @@ BOTH, NEW, GONE = "both", "new", "gone"
 MEASURES = ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")
 ALL_MEASURES = "all"
 PER_STEP, TOTAL = "step", "total"
+# Shown in place of the key of the class.
+_CLASS_TITLE = "class_title"
 
 
 class PairedTable(msgspec.Struct, frozen=True):
@@ -33,8 +35,8 @@ class PairedTable(msgspec.Struct, frozen=True):
     own_ns: str = ""
     total_ns: str = ""
     """Columns of self time and total time, if their names differ from the measure."""
-    label: str = ""
-    """Text column that describes a row. It is not a key: the sides may differ, and the experiment's text is shown."""
+    labels: tuple[str, ...] = ()
+    """Text columns that describe a row. They are no keys: the sides may differ, and the experiment's text is shown."""
     source: str = ""
     """Name of the other view's table, if it differs from ``name``."""
 
@@ -45,7 +47,7 @@ class PairedTable(msgspec.Struct, frozen=True):
 TABLES = (
     PairedTable("operators", "Operators", ("name",), MEASURES),
     PairedTable("operators_by_shape", "Operators by input shapes", ("name", "input_shape"), MEASURES),
-    PairedTable("kernels", "Kernels", ("name",), ("total_ns",), label="class"),
+    PairedTable("kernels", "Kernels", ("name",), ("total_ns",), labels=("class", _CLASS_TITLE)),
     PairedTable(
         "modules",
         "Modules",
@@ -86,7 +88,7 @@ def join(base: Part, table: PairedTable, exp: Part, measure: str, scaling: Scali
     """Joins the tables of both sides, largest increase first."""
     frames = [frame for side in (base, exp) if (frame := table.frame(side))]
     measures = _measures(table, frames, measure)
-    labels = [table.label] if table.label and any(table.label in frame.data.column_names for frame in frames) else []
+    labels = [each for each in table.labels if any(each in frame.data.column_names for frame in frames)]
     data = _both_sides(table.frame(base), table.frame(exp), table.keys, labels, ["calls", *measures])
     shown: dict[str, pa.ChunkedArray] = {key: data[key] for key in (*table.keys, *labels, "presence")}
     for value in ("calls", *measures):
@@ -101,6 +103,7 @@ def join(base: Part, table: PairedTable, exp: Part, measure: str, scaling: Scali
     # The table's own view defines its key columns.
     lent = [column for frame in frames for column in frame.columns]
     of_keys = {column.metric.key: Column(column.metric) for column in lent if column.metric.key not in METRICS}
+    of_keys[_CLASS_TITLE] = Column(METRICS.metric(_CLASS_TITLE), hidden=True)
     return Frame(
         name=table.name,
         title=table.title,

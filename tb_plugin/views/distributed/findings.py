@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import get_args
 
 import numpy as np
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.collective_names import POINT_TO_POINT
-from tb_plugin.analysis.communication import COMMUNICATION_SHARE, SEND_LESS
+from tb_plugin.analysis.communication import COMMUNICATION_SHARE, SEND_FEWER, SEND_LESS, SmallMessages, small_messages
+from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.skipped_workers import left_out
 from tb_plugin.lib.groupby import group_sorted, sum_by
-from tb_plugin.payloads import Notice
+from tb_plugin.payloads import Notice, Severity
 from tb_plugin.views.distributed.clocks.lateness import BEGAN_LATER
 from tb_plugin.views.distributed.clocks.offsets import MIN_ANCHORS
 from tb_plugin.views.distributed.comparable_profiles import not_compared
@@ -30,6 +32,8 @@ _MAX_NAMED = 3
 _WITH_WAIT = "Collective durations include wait time, and bandwidth is not shown."
 # smaller clock offsets and errors are invisible when timelines are compared side by side
 _MIN_OFFSET_NS, _MIN_ERROR_NS = 1_000_000, 50_000
+_WAITING = "communication_waiting"
+_CAUSES_OF_WAIT = ("slow_rank", "uneven_stages")
 _SAME_STEPS = "Record the same steps on every rank."
 _RECORD_ALL = "Record all ranks to see whether the transfer or a late rank takes the time."
 
@@ -64,9 +68,23 @@ def findings(data: JobData, rows: list[Row], params: Params) -> list[Notice]:
     moved = [row for row in whole if not _reports_less_transit(transit, row) and row["worker"] not in late_ones]
     return [
         *(straggler_notices or _waiting([means[str(row["worker"])] for row in whole])),
-        *_transferring([means[str(row["worker"])] for row in moved], transit),
+        *_transferring([means[str(row["worker"])] for row in moved], transit, _small_messages(data)),
         *notices,
     ]
+
+
+def causes_first(notices: list[Notice]) -> list[Notice]:
+    """Returns the notices, most severe first. A cause of waiting is as severe as the wait, and comes before it."""
+    order = get_args(Severity).index
+    waits = [order(notice.severity) for notice in notices if notice.rule == _WAITING]
+    if waits:
+        notices = [
+            replace(notice, severity=get_args(Severity)[min(order(notice.severity), *waits)])
+            if notice.rule in _CAUSES_OF_WAIT
+            else notice
+            for notice in notices
+        ]
+    return sorted(notices, key=lambda notice: (order(notice.severity), notice.rule not in _CAUSES_OF_WAIT))
 
 
 def _loaded_ranks(data: JobData, rows: list[Row]) -> Iterator[Notice]:
@@ -168,10 +186,15 @@ def _waiting(rows: list[Row]) -> list[Notice]:
         "Find the rank that arrives last: see the columns Caused wait and Arrived last of the table "
         "Workers. Sending less data does not help."
     )
-    return [_communication_notice("communication_waiting", worst, len(losing), text, todo)]
+    return [_communication_notice(_WAITING, worst, len(losing), text, todo)]
 
 
-def _transferring(rows: list[Row], reporting: Collection[str]) -> list[Notice]:
+def _small_messages(data: JobData) -> SmallMessages | None:
+    calls = data.calls
+    return small_messages(data.one_each(calls.bytes), data.one_each(calls.waiting.transfer_ns))
+
+
+def _transferring(rows: list[Row], reporting: Collection[str], small: SmallMessages | None) -> list[Notice]:
     """Returns a finding about transfer time, if transfers cost time on at least half of the workers.
 
     The finding describes the median worker. If most calls lack a rank, the finding says that the split into wait
@@ -200,8 +223,14 @@ def _transferring(rows: list[Row], reporting: Collection[str]) -> list[Notice]:
     text += (
         f" Most of its communication is transfer: {most}{{transfer_ns}} per step, against {least}{{wait_ns}} of wait."
     )
-    todo = SEND_LESS[0].upper() + SEND_LESS[1:]
-    return [_communication_notice("communication_transfer", middle, len(losing), text, todo)]
+    todo = capitalized(SEND_FEWER if small else SEND_LESS)
+    if small:
+        text += (
+            " Most of the transfer goes to messages of at most {message_bytes} that reach {message_rate}: latency limits "
+            "them, not bandwidth."
+        )
+    notice = _communication_notice("communication_transfer", middle, len(losing), text, todo)
+    return [replace(notice, figures=[*notice.figures, *METRICS.figures(small.values if small else {})])]
 
 
 def _unsplit_notice(row: Row, is_reported: bool) -> Iterator[Notice]:

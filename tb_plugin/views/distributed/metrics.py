@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_plugin.analysis.communication import MESSAGES
 from tb_plugin.analysis.flight_recorder.metrics import METRICS as OF_RECORDERS
 from tb_plugin.analysis.job_tables.metrics import METRICS as OF_JOBS
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
@@ -118,9 +119,9 @@ _TIMES = {
     "late_median_ns": (
         "Median lateness", "Median over collectives: arrival minus the median arrival of all ranks but the last.",
     ),
-    "latency_low_ns": ("Time per rank P5", "5th percentile over ranks of communication time in all steps, with wait."),
-    "latency_median_ns": ("Time per rank P50", "Median over ranks of communication time in all steps, with wait."),
-    "latency_high_ns": ("Time per rank P95", "95th percentile over ranks of communication time in all steps, with wait."),
+    "latency_low_ns": ("Total per rank P5", "5th percentile over ranks of communication time in all steps, with wait."),
+    "latency_median_ns": ("Total per rank P50", "Median over ranks of communication time in all steps, with wait."),
+    "latency_high_ns": ("Total per rank P95", "95th percentile over ranks of communication time in all steps, with wait."),
     "transfer_median_ns": ("Transfer P50", "Median transfer time over ranks."),
     "awaited_ns": ("Sum of waits", "Time that other ranks wait for this rank; concurrent waits add up."),
     "mean_elapse_ns": ("Mean elapsed", "Elapsed time divided by calls."),
@@ -207,6 +208,7 @@ _OF_TRACES = {
     "not_called": ("Not called", "Collectives in the trace after the last one in the flight recorder."),
 }
 METRICS = SHARED.adding(
+    MESSAGES,
     {key: OF_JOBS[key] for key in _OF_JOBS},
     {key: OF_RECORDERS[key] for key in _OF_RECORDERS},
     define("what the recorder kept", "text", {"last_collective": ("Last call", "Last call of the rank in the group.")}),

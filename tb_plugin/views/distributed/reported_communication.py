@@ -26,10 +26,7 @@ from tb_plugin.views.distributed.natural_order import in_order, is_number
 from tb_plugin.views.distributed.rank.reported import BETWEEN, CALLS, MEMBERS, MOVED, STEPS, ReportedJob
 
 # explains why reported and measured times of the same calls differ
-_WHY_TIMES_DIFFER = (
-    ". Reported transit covers only data movement; the rest of a call is idle. Measured data transfer covers the whole call "
-    "after its last rank arrived"
-)
+_WHY_TIMES_DIFFER = "; transit is data movement only"
 _CALL_SUMS = (*CALL_COLUMNS, "calls", "bytes")
 
 Row = dict[str, Any]

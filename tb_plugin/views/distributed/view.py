@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import get_args
 
 import numpy as np
 from msgspec.structs import replace
@@ -13,7 +12,7 @@ from tb_plugin.analysis.base import Frame, Params, Part, answer_view, coverage_o
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Figure, Figures, Line, Notice, Notices, Payload, Series, Severity, Table, View
+from tb_plugin.payloads import Figure, Figures, Line, Notice, Notices, Payload, Series, Table, View
 from tb_plugin.views.distributed import VIEW
 from tb_plugin.views.distributed.bandwidth.payloads import bandwidth_frames, bandwidth_series, slow_nodes
 from tb_plugin.views.distributed.collective_peers import MEETINGS, PARTNERS, meetings_frame, partners_frame
@@ -26,7 +25,7 @@ from tb_plugin.views.distributed.facts import (
     total_of,
     wait_share,
 )
-from tb_plugin.views.distributed.findings import findings
+from tb_plugin.views.distributed.findings import causes_first, findings
 from tb_plugin.views.distributed.job_data import JobData, Row, job_data
 from tb_plugin.views.distributed.merge import CALLS, COMMON, MEMBERS, RANKS, is_merged, join, join_again
 from tb_plugin.views.distributed.metrics import METRICS
@@ -103,7 +102,7 @@ class Distributed(DeclaredView, entry=VIEW):
             notices += [*job_findings(data.reported), *job_notices(data.reported)]
         else:
             notices += nothing_called(joined.frames[CALLS].data)
-        notices.sort(key=lambda notice: get_args(Severity).index(notice.severity))
+        notices = causes_first(notices)
         payloads = _payloads(data, rows, notices, tables["operations"])
         if sent is not None:
             payloads["map_traffic"] = traffic_map(sent, rank_nodes(data))
@@ -169,7 +168,11 @@ def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
 def _exposed(data: JobData, rows: list[Row]) -> list[Figure]:
     """Returns the share of exposed communication, over the workers without missing kernels."""
     share = exposed_share([row for row in rows if row["worker"] not in data.reported.cut])
-    return [] if share is None else [METRICS.figure("communication_exposed", share)]
+    return (
+        []
+        if share is None
+        else [METRICS.figure("communication_exposed", share, note="" if data.is_single else "mean of ranks")]
+    )
 
 
 def _latency(data: JobData, rows: list[Row]) -> Figure:
@@ -198,7 +201,9 @@ def _slowest_rank(data: JobData) -> list[Figure]:
     return [
         METRICS.figure("worker", data.names[worst], title),
         *(costs if report.has_costs else []),
-        METRICS.figure("step_total_ns", round(report.mean_ns), "Step"),
+        METRICS.figure(
+            "step_total_ns", round(report.mean_ns), "Step, mean over ranks", window="mean over ranks and steps"
+        ),
         METRICS.figure("late_cause", str(cause_columns(report, worst).get("late_cause") or "not known")),
     ]
 

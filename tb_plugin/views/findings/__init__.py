@@ -36,7 +36,7 @@ VIEW = ViewEntry(
         payloads=(
             "For traces. `summary` (Figures: step time, number of findings), `together` (Figures: total "
             "saving, number of rules that ran, missing data, device utilization), `findings` (Notices, "
-            "largest saving first; each with `title`, `why`, `confidence`, `saving`, the first `events`, and "
+            "largest expected saving first; each with `title`, `why`, `confidence`, `saving`, the first `events`, and "
             "the number of all events as `event_count`), `dismissed`, `ignored` (Notices about `answer`: "
             "findings excluded by `without`, or by the file `torch_trace_ignore` of the log directory; "
             "absent without any), `data_quality` (Notices; absent unless that file contains unknown rules). With `fixed`: "

@@ -29,7 +29,7 @@ def growth_frame(device: DeviceLevels) -> Frame:
     step_bytes, confidence = growth.step_bytes[rows], growth.confidence[rows]
     table = pa.table(
         {
-            "allocation_line": texts_of(words.line, stack),
+            "allocation_line": words.line_labels(stack),
             "step_growth_bytes": pa.array(step_bytes),
             "step_growth_blocks": pa.array(growth.step_blocks[rows]),
             "leak_confidence": pa.array(confidence),
@@ -58,7 +58,7 @@ def changes_frame(device: DeviceLevels, first: int, second: int) -> Frame:
     words, stack = stack_words(device.snapshot), change.owner[rows]
     table = pa.table(
         {
-            "allocation_line": texts_of(words.line, stack),
+            "allocation_line": words.line_labels(stack),
             "memory_change": changes_of(change.first_bytes[rows], change.second_bytes[rows]),
             "delta_held_bytes": pa.array(delta[rows]),
             "delta_held_blocks": pa.array((change.second_blocks - change.first_blocks)[rows]),
@@ -90,7 +90,7 @@ def blocks_frame(device: DeviceLevels, first: int, second: int) -> Frame:
     changes = np.array(["allocated at both events", "gone", "appears"])[state]
     table = pa.table(
         {
-            "allocation_line": texts_of(words.line, stack),
+            "allocation_line": words.line_labels(stack),
             "block_change": pa.array(changes.tolist(), pa.string()),
             "block_size_bytes": pa.array(size[rows]),
             "address": address_texts(device.block("address")[rows]),

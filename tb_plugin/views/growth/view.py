@@ -60,15 +60,17 @@ def _moments(device: DeviceLevels, steps: Steps, params: Params) -> tuple[int, i
 
 
 def _summary(device: DeviceLevels, steps: Steps) -> Figures:
+    if not len(steps):
+        return Figures("summary", device.name, "", [], "headline")
     growth = growth_of_device(device)
     leaks = growth.leaks()
-    live = live_of(device.table, steps.moments)[0] if len(steps) else np.zeros(2, np.int64)
+    live = live_of(device.table, steps.moments)[0]
     change = int(live[-1] - live[WARM_UP]) if len(steps) > WARM_UP else None
     figures = [
-        METRICS.figure("snapshot_steps", len(steps), note="annotations" if len(steps) else ""),
+        METRICS.figure("snapshot_steps", len(steps), note="annotations"),
         METRICS.figure("delta_live_bytes", change),
         METRICS.figure("growing_stacks", len(leaks)),
-        METRICS.figure("step_growth_bytes", float(growth.step_bytes[leaks].sum()) if len(steps) else None),
+        METRICS.figure("step_growth_bytes", float(growth.step_bytes[leaks].sum())),
     ]
     return Figures("summary", device.name, "", figures, "headline")
 

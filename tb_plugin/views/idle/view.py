@@ -135,7 +135,7 @@ def _time_figure(idle: _Chosen, cause: Cause | None) -> Figure:
     """Returns the idle time of a cause (None = all)."""
     if cause is None:
         return METRICS.figure("idle_ns", idle.idle_ns, f"Idle in {idle.where}", window=_SUM)
-    return METRICS.figure(f"idle_{word_of(cause)}_ns", idle.total(cause))
+    return METRICS.figure(f"idle_{word_of(cause)}_ns", idle.total(cause), f"Idle: {TITLES[cause][0]}")
 
 
 def _summary(idle: _Chosen) -> Figures:
@@ -145,7 +145,7 @@ def _summary(idle: _Chosen) -> Figures:
     figures = [
         structs.replace(_time_figure(idle, None), note=devices),
         METRICS.figure(
-            "idle_ratio", idle.ratio, f"Of {window}", "excluding unrecorded work" if idle.unrecorded_ns else ""
+            "idle_ratio", idle.ratio, f"Share of {window}", "excluding unrecorded work" if idle.unrecorded_ns else ""
         ),
         *([METRICS.figure("unrecorded_ns", idle.unrecorded_ns, window=_SUM)] if idle.unrecorded_ns else ()),
         *(

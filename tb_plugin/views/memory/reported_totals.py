@@ -286,7 +286,7 @@ def reported_notices(scene: MemoryScene, device: Device) -> list[Notice]:
             "operator that released them. All releases are outside operators."
         )
         if without_call:
-            text += f" {which} no recorded call of that name, so the operators around it are unknown."
+            text += f" {which} no recorded call of that operator, so its callers are unknown."
         figures = [METRICS.figure("allocations", len(named)), METRICS.figure("device", device.name)]
         if 0 < without_call < len(named):
             figures.append(METRICS.figure("blocks", without_call))

@@ -12,7 +12,6 @@ from tb_plugin.analysis.forest import NODES_SENT, Forest, preorder, truncate_tre
 from tb_plugin.analysis.graphs.attribution import attribution_shares
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.host_calls import Called, HostCalls, UnmatchedBackward, host_calls, sums_of
-from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -111,14 +110,13 @@ def _columns(calls: HostCalls) -> list[str]:
 
 def _apart_notice(apart: UnmatchedBackward) -> Notice:
     figures = [METRICS.figure("backward_apart", apart.operators), METRICS.figure("backward_apart_ns", apart.host_ns)]
-    who = plural(apart.operators, "backward operator is attributed", "backward operators are attributed")
-    text = f"{{backward_apart}} {who} to no module ({{backward_apart_ns}} on the host): "
+    text = "Backward operators without a module: {backward_apart} ({backward_apart_ns} on the CPU). "
     if apart.untied < apart.operators:
-        text += "the forward operator ran outside modules"
+        text += "The forward operator ran outside modules"
     if 0 < apart.untied < apart.operators:
         text += ", or is unknown ({backward_apart_untied})"
     elif apart.untied:
-        text += "the forward operator is unknown"
+        text += "The forward operator is unknown"
     if apart.untied:
         figures.append(METRICS.figure("backward_apart_untied", apart.untied))
     return Notice(rule="backward_apart", severity="info", text=f"{text}.", todo="", figures=figures)
@@ -237,7 +235,7 @@ def _answer(trace: TraceTable, tree: Tree) -> Notices | None:
         name = class_of(str(row["module"])) or str(row["module"])
         by_class[name] = by_class.get(name, 0) + time
     name = max(by_class, key=lambda each: by_class[each])
-    texts.append(f"By own {unit}, {{module}} takes the most: {{module_own_ns}} ({{module_share}}).")
+    texts.append(f"{{module}} modules take the most {unit} of their own: {{module_own_ns}} ({{module_share}}).")
     own_values: dict[str, Scalar] = {
         "module": name,
         "module_own_ns": by_class[name],

@@ -72,6 +72,8 @@ def _rest(data: Mapping[str, object]) -> list[Figure]:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        return ", ".join(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

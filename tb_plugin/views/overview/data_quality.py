@@ -13,13 +13,15 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from tb_plugin.analysis.allocator import HOST_TYPE
 from tb_plugin.analysis.annotations import annotation_rows, looked_into
-from tb_plugin.analysis.device_time import without_operator
+from tb_plugin.analysis.device_time import device_noun, without_operator
 from tb_plugin.analysis.graphs.attribution import empty_capture_notice
 from tb_plugin.analysis.graphs.origins import Agreement, origins_of
 from tb_plugin.analysis.graphs.replays import has_replays
+from tb_plugin.analysis.phrases import vendor_words
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.reported_steps import missing_computation
@@ -54,7 +56,11 @@ def data_notices(trace: TraceTable, parts: Isolation | None = None) -> list[Noti
 
 
 def _found(check: Callable[[TraceTable], Iterable[Notice]], trace: TraceTable) -> list[Notice]:
-    return list(check(trace))
+    word = device_noun(trace)
+    return [
+        replace(notice, text=vendor_words(notice.text, word), todo=vendor_words(notice.todo, word))
+        for notice in check(trace)
+    ]
 
 
 class Check(msgspec.Struct, frozen=True):

@@ -14,10 +14,10 @@ from tb_plugin.analysis.idle.account import idle_account, work_span
 from tb_plugin.analysis.idle.causes import Cause, idle_slices, word_of
 from tb_plugin.analysis.kernel_classes import class_slices
 from tb_plugin.analysis.matrix_unit import NEUTRAL
-from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.lib.isolation import Isolation
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.hardware import DeviceInfo
+from tb_plugin.model.trace.schema import EventKind, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.payloads import Breakdown, Figure, Figures, Payload, Slice
 from tb_plugin.views.overview.core_kinds import cores_breakdown, frequency_figures
@@ -76,14 +76,9 @@ def _each(trace: TraceTable, card: Callable[[int], Card | None]) -> dict[str, Pa
     return {each.name: each for each in found if each is not None}
 
 
-def _bar(
-    trace: TraceTable, device: int, name: str, title: str, subtitle: str, total: int, parts: list[Slice]
-) -> Breakdown:
-    steps = len(trace.steps.label) if trace.steps.recorded else 0
-    span = f"sum of {count_with_noun(steps, 'step')} and the time outside" if steps else "sum over the recording"
+def _bar(trace: TraceTable, device: int, name: str, title: str, total: int, parts: list[Slice]) -> Breakdown:
     number = trace.devices[device].id
-    subtitle = subtitle.format(number, span)
-    return Breakdown(f"{name}_{number}", title, subtitle, "ns", total, parts, "bar")
+    return Breakdown(f"{name}_{number}", title, f"device {number}, full trace", "ns", total, parts, "bar")
 
 
 def _partition(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
@@ -94,26 +89,24 @@ def _partition(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
         for category, key in DEVICE_PARTS
         if key != "unrecorded_ns" or values[key]
     ]
-    subtitle = "device {}, all streams; {}; the parts sum exactly"
     title = "Device time breakdown, first to last kernel"
-    return _bar(trace, device, "device_time", title, subtitle, time.window_ns, parts)
+    return _bar(trace, device, "device_time", title, time.window_ns, parts)
 
 
 def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown | None:
-    if not time.idle_ns:
+    causes = idle_causes(trace, device)
+    if not any(spent for cause, spent in causes.items() if cause != Cause.NOT_RECORDED):
         return None
-    subtitle = "device {}; {}; the parts sum to the idle time above"
-    parts = idle_slices(idle_causes(trace, device), AT_WORK, "idle")
+    parts = idle_slices(causes, AT_WORK, "idle")
     title = "Idle time by cause, first to last kernel"
-    return _bar(trace, device, "device_idle", title, subtitle, time.idle_ns, parts)
+    return _bar(trace, device, "device_idle", title, time.idle_ns, parts)
 
 
 def _classes(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown | None:
     if not time.compute_ns:
         return None
-    subtitle = "device {}; {}; the parts sum to the compute time above"
     parts = class_slices(compute_by_class(trace, device), METRICS.metric("compute_ns", window=AT_WORK), "kernels")
-    return _bar(trace, device, "device_classes", "Compute by kernel class", subtitle, time.compute_ns, parts)
+    return _bar(trace, device, "device_classes", "Compute by kernel class", time.compute_ns, parts)
 
 
 @cached_by_argument
@@ -148,7 +141,9 @@ def _title(device: DeviceInfo, text: str) -> str:
     return text.format(device.multiprocessor) if device.multiprocessor else ""
 
 
-def _card(trace: TraceTable, device: int, ratios: DeviceRatios | None, time: DeviceTime | None, window: str) -> Figures:
+def _card(
+    trace: TraceTable, device: int, ratios: DeviceRatios | None, time: DeviceTime | None, window: str
+) -> Figures | None:
     info = trace.devices[device]
     figures = [
         Figure(METRICS.metric("memory_bytes"), info.memory_bytes),
@@ -157,12 +152,13 @@ def _card(trace: TraceTable, device: int, ratios: DeviceRatios | None, time: Dev
     ]
     if ratios is not None:
         figures += [
-            Figure(METRICS.metric("utilization", "Utilization", window), ratios.utilization),
+            Figure(METRICS.metric("utilization", "Device busy", window), ratios.utilization),
             Figure(METRICS.metric("sm_efficiency", _title(info, "Est. {} efficiency"), window), ratios.sm_efficiency),
             Figure(METRICS.metric("achieved_occupancy", "", window), ratios.occupancy),
             *_matrix(info, ratios),
         ]
-    if time is not None:
+    # Without operators, all work lacks one.
+    if time is not None and of_kind(trace.kind, EventKind.OPERATOR).any():
         figures.append(Figure(METRICS.metric("no_operator_ns"), time.no_operator_ns))
     known = [figure for figure in (*figures, *frequency_figures(trace, device)) if figure.value is not None]
-    return Figures(f"device_{info.id}", f"Device {info.id}", info.name or "", known)
+    return Figures(f"device_{info.id}", f"Device {info.id}", info.name or "", known) if known else None

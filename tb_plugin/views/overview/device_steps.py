@@ -34,7 +34,7 @@ METRICS = SHARED.adding(
         "ns",
         {
             "step_preparing_ns": ("Preparing", "Time from step start to the first kernel."),
-            "step_free_ns": ("Free", "Time without kernels between the first and last kernel."),
+            "step_free_ns": ("Idle", "Time without kernels between the first and last kernel."),
             "step_finishing_ns": ("Finishing", "Time from last kernel end to step end."),
             "step_exposed_rest_ns": ("Exposed, not receiving", "Exposed communication minus bubble."),
             "step_receiving_ns": ("Bubble", "Exposed communication time in receive calls."),

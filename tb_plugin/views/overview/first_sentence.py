@@ -42,29 +42,41 @@ _TEXTS: dict[Limit, str] = {
     Limit.CPU: f"CPU overhead: the device idles for {_PART}",
     Limit.INITIALISATION: f"Initialization (context creation, code loading) takes {_PART}",
     Limit.CAPTURE: f"Graph capture takes {_PART}",
+    Limit.COMPILATION: f"Compilation takes {_PART}",
     Limit.COPIES: f"Copies not overlapped with kernels take {_PART}",
     Limit.COMMUNICATION: f"Communication not overlapped with compute takes {_PART}",
     Limit.CPU_ONLY: f"CPU-only program: operators take {_PART}",
     Limit.PROFILER: f"The program waits for the profiler itself for {_PART}",
     Limit.GPU_NOT_RECORDED: "Device work is missing: only {sampled_share} of the recorded launches have a recorded kernel",
     Limit.RECORDING: "The recording contains only {sampled_share} of the operators, so what limits the program is unknown",
-    Limit.UNKNOWN_KERNELS: f"Kernels take {_PART}. "
-    "No check covers {unknown_share} of the kernel time: these kernels are of unknown type",
+    Limit.UNKNOWN_KERNELS: f"Kernels take {_PART}",
     Limit.CPU_NOT_RECORDED: f"The device idles for {_PART}. For most of this time, no CPU work is recorded, "
     "so the cause is unknown",
     Limit.TRUNCATED: "The file is incomplete, so what limits the program is unknown",
 }
-_ONCE = {
+_SECOND = {
     Limit.INITIALISATION: "Initialization happens once per process and is not part of the steady state",
     Limit.CAPTURE: "Captured launches run later, when the graph is replayed",
+    Limit.UNKNOWN_KERNELS: "No check covers {unknown_share} of the kernel time: these kernels are of unknown type",
 }
-_HURTS = (Limit.DATA_LOADING, Limit.CPU, Limit.COPIES, Limit.COMMUNICATION, Limit.PROFILER)
+"""Sentences that follow the first one."""
+_PROFILE_KERNELS = (
+    "Profile these kernels with the tools of their vendor, or define their classes (TORCH_TRACE_CLASSES), so that more "
+    "checks apply."
+)
+_HURTS = (
+    Limit.DATA_LOADING, Limit.CPU, Limit.COPIES, Limit.COMMUNICATION, Limit.PROFILER, Limit.COMPILATION,
+)  # fmt: skip
 """Limits that lose step time. Work of the program and properties of the recording are no alarm."""
-_WITHOUT_NAME = (Limit.NOTHING, Limit.UNKNOWN_KERNELS, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
+_WITHOUT_NAME = (Limit.NOTHING, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
 _SLOW_LAUNCHES = (
     ": each launch takes {launch_every_ns} on the CPU, but half of the kernels take at most {kernel_median_ns}"
 )
-_FUSIBLE = "Fusing {run_classes} kernels could save up to {saving_high_ns} of {step_time_mean_ns} per step"
+_FIRST_FIXES = {
+    "unfused_kernels": "Fusing {run_classes} kernels could save up to {saving_high_ns} of {step_time_mean_ns} per step",
+    "redundant_copies": "Avoiding layout copies could save up to {saving_high_ns} of {step_time_mean_ns} per step",
+}
+"""Sentences about the first finding of GPU-bound programs, by rule."""
 MIN_EARLIER = 0.1
 _ALL = 0.95
 """From this share of a category, one name stands for all of it."""
@@ -192,13 +204,13 @@ def cost_notices(
     if verdict.limit is Limit.UNKNOWN_KERNELS:
         unknown = verdict.mix[KernelClass.OTHER] / sum(verdict.mix.values())
         figures.append(METRICS.figure("unknown_share", unknown))
-    fusible = _fusible(verdict, findings)
+    fix, fixed = _first_fix(verdict, findings)
     if verdict.limit is Limit.NOTHING:
         figures.append(METRICS.figure("rules_looked", findings.looked))
         text = f"{capitalized(word)} {{utilization}} busy: {{class_mix}}. No problem found ({{rules_looked}} checks)"
-    elif fusible:
-        figures += fusible
-        text = f"{capitalized(word)}-bound. Kernel time: {{class_mix}}. {_FUSIBLE}"
+    elif fix:
+        figures += fixed
+        text = f"{capitalized(word)}-bound. Kernel time: {{class_mix}}. {fix}"
     elif verdict.limit is Limit.GPU:
         text = f"{capitalized(word)}-bound. Kernels take {_PART}: {{class_mix}}"
     elif verdict.limit is Limit.CPU_NOT_RECORDED and not device_busy(trace):
@@ -207,7 +219,9 @@ def cost_notices(
             "per step is unknown"
         )
     else:
-        text = _TEXTS[verdict.limit].replace("the device", f"the {word}")
+        text = vendor_words(_TEXTS[verdict.limit], word)
+        if verdict.limit is Limit.TRUNCATED and verdict.category:
+            text += f". In the recorded part, data loading takes {_PART}"
         if verdict.category == "other":
             text = text.replace("operators take", "code outside operators takes")
     if not steps.recorded:
@@ -224,17 +238,18 @@ def cost_notices(
         more, named = _main_name(trace, cost, count)
         evidence = _evidence(trace, cost)
         figures += named
-        if verdict.limit not in _WITHOUT_NAME and not fusible:
+        if verdict.limit not in _WITHOUT_NAME and not fix:
             launching = _launching(findings) if verdict.limit is Limit.CPU else []
             text = f"{text}{_SLOW_LAUNCHES if launching else ''}{more}"
             figures += launching
-    if verdict.limit in _ONCE:
-        text += f". {_ONCE[verdict.limit]}"
+    if verdict.limit in _SECOND:
+        text += f". {_SECOND[verdict.limit]}"
     if verdict.limit is Limit.DATA_LOADING and gpu is not None:
         text += f". The {word} is {{utilization}} busy"
     share = verdict.part_ns / verdict.total_ns
     severity = severity_of(share) if verdict.limit in _HURTS else "info"
-    sentence = Notice("largest_cost", severity, f"{text}.", "", figures, measure="largest_share", evidence=evidence)
+    todo = _PROFILE_KERNELS if verdict.limit is Limit.UNKNOWN_KERNELS and not findings.all else ""
+    sentence = Notice("largest_cost", severity, f"{text}.", todo, figures, measure="largest_share", evidence=evidence)
     return [sentence, *earlier]
 
 
@@ -270,6 +285,7 @@ def reported_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Not
     limit = max(waits, key=lambda each: waits[each], default=Limit.GPU)
     figures = _share_figures("largest", means[limit], length, 1, limit)
     text = f"{_REPORTED_PARTS[limit][1]}, as reported by the profiler. Most kernels are missing from the recording."
+    text = vendor_words(text, _device_word(trace))
     return [Notice("largest_cost", "info", text, "", figures, measure="largest_share")]
 
 
@@ -297,12 +313,13 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
     return [Notice("largest_cost", "info", text, todo, figures, measure="earlier_work_share")]
 
 
-def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
+def _first_fix(verdict: Verdict, findings: Findings) -> tuple[str, list[Figure]]:
+    """Returns the sentence about the first finding, with its figures; "" if another sentence fits better."""
     first = findings.all[0] if findings.all else None
-    if verdict.limit is not Limit.GPU or first is None or first.rule.id != "unfused_kernels" or not first.notice.saving:
-        return []
+    if verdict.limit is not Limit.GPU or first is None or not first.notice.saving or first.rule.id not in _FIRST_FIXES:
+        return "", []
     classes = [each for each in first.notice.figures if each.metric.key == "run_classes"]
-    return [*classes, METRICS.figure("saving_high_ns", first.notice.saving.high_ns)]
+    return _FIRST_FIXES[first.rule.id], [*classes, METRICS.figure("saving_high_ns", first.notice.saving.high_ns)]
 
 
 def _devices_and_verb(trace: TraceTable) -> str:
@@ -349,7 +366,7 @@ def _main_name(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Fig
         share = ", mostly" if 2 * cost.name_ns >= cost.part_ns else "; longest:"
         is_all = cost.name_ns >= _ALL * cost.part_ns
         # The line says more than the name of the loader.
-        is_known = is_all and cost.category == "dataloader" and cost.line is not None
+        is_known = is_all and cost.category == "dataloader"
         if cost.name_ns < _NAMED * cost.part_ns:
             return "", figures
         if not is_known:

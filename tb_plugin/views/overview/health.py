@@ -44,7 +44,8 @@ def trace_health(trace: TraceTable, breakdown: StepShares, window: str) -> Figur
 
 def _links(trace: TraceTable) -> list[Figure]:
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
-    if not len(work):
+    # Without calls of the CPU, nothing could be linked.
+    if not len(work) or not of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME).any():
         return []
     linked = trace.launch[work] != MISSING
     time, owned = int(trace.dur_ns[work].sum()), int(trace.dur_ns[work][has_operator(trace, work)].sum())

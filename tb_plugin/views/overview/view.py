@@ -243,7 +243,7 @@ def _steps_series(breakdown: StepShares, has_device: bool) -> Series:
     return Series(
         name="steps",
         title="Steps",
-        subtitle="host start to last device event",
+        subtitle="host start to last device event" if has_device else "",
         x_metric=METRICS.metric("step"),
         x=list(breakdown.label),
         lines=lines,

@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 
 
 def _missing(trace: TraceTable) -> Missing | None:
-    from tb_plugin.analysis.parallelism.roles import roles_of
+    from tb_plugin.analysis.parallelism.roles import Role, roles_of
 
-    if len(roles_of(trace)):
+    roles = roles_of(trace)
+    # Experts on one device are no parallelism.
+    if not roles.among(Role.ROUTE, Role.EXPERTS).all():
         return None
     return Missing("The trace has no sharding, pipelining, offloading or expert parallelism.", "")
 

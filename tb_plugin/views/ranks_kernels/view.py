@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view, coverage_of
+from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.outlying_ranks import outlier_rows
 from tb_plugin.analysis.selection import select_rows
@@ -220,8 +221,8 @@ def _frame_across(kinds: Sequence[Kind]) -> Frame:
         "total_apart_ns": pa.array([kind.spread_ns for kind in kinds], pa.float64()),
         "longest_worker": pa.array([kind.longest for kind in kinds], pa.string()),
         "only_worker": pa.array([kind.single for kind in kinds], pa.string()),
-        "ranks_deviation_ns": pa.array([sqrt(kind.variance) for kind in kinds], pa.float64()),
-        "slowest_ratio": pa.array([kind.slower for kind in kinds], pa.float64()),
+        "ranks_deviation_ns": pa.array([_of_several(kind, sqrt(kind.variance)) for kind in kinds], pa.float64()),
+        "slowest_ratio": pa.array([_of_several(kind, kind.slower) for kind in kinds], pa.float64()),
         "slowest_worker": pa.array([kind.workers[kind.slowest] for kind in kinds], pa.string()),
         "slowest_mean_ns": pa.array([kind.means.max() for kind in kinds], pa.float64()),
         "fastest_worker": pa.array([kind.workers[kind.fastest] for kind in kinds], pa.string()),
@@ -231,8 +232,12 @@ def _frame_across(kinds: Sequence[Kind]) -> Frame:
         "calls": pa.array([kind.calls for kind in kinds], pa.int64()),
         "total_ns": pa.array([kind.total_ns for kind in kinds], pa.int64()),
     }
-    data = pa.table(columns)
+    data = _with_readable(pa.table(columns))
     return Frame(ACROSS, "Kernels", _columns(data), data, _KEY, "name", Sort("total_apart_ns", descending=True))
+
+
+def _of_several(kind: Kind, value: float | None) -> float | None:
+    return value if len(kind.workers) > 1 else None
 
 
 def _frame_of_ranks(parts: Sequence[Part]) -> Frame:
@@ -240,15 +245,19 @@ def _frame_of_ranks(parts: Sequence[Part]) -> Frame:
     for part in parts:
         own = part.frames[OF_RANK].data
         tables.append(own.add_column(0, "worker", pa.repeat(pa.scalar(part.worker), own.num_rows)))
-    data = pa.concat_tables(tables)
+    data = _with_readable(pa.concat_tables(tables))
     return Frame(OF_RANK, "Kernels of each worker", _columns(data), data, ("worker", *_KEY), "name")
+
+
+def _with_readable(data: pa.Table) -> pa.Table:
+    return data.append_column("readable", pa.array(readable_names(data["name"].to_pylist()), pa.large_string()))
 
 
 def _columns(data: pa.Table) -> list[Column]:
     texts = {*_KEY[1:], "only_worker"} & {*data.column_names}
     empty = tuple(key for key in texts if not any(data[key].to_pylist()))
     keys = [key for key in data.column_names if key not in _KEY[1:]]
-    return METRICS.columns(*keys, *_KEY[1:], hidden=(*empty, "kernel_types"))
+    return METRICS.columns(*keys, *_KEY[1:], hidden=(*empty, "kernel_types", "readable"))
 
 
 def _texts(keys: Sequence[tuple[str, str, str]]) -> Mapping[str, pa.Array]:

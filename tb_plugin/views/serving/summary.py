@@ -72,6 +72,8 @@ def headline_figures(found: Taken) -> Figures:
             figures.append(METRICS.figure("steady_tokens_per_second", steady, note=_batch(found)))
         elif values[key] is not None:
             note = _which(found) if key == "tokens_per_second" else ""
+            if key == "decode_p50_ns" and found.numbers.unrecorded_ns[found.figure_steps].any():
+                note = "without unrecorded work"
             title = f"{device_word(found.trace)} busy" if key == "decode_busy_ratio" else ""
             figures.append(METRICS.figure(key, values[key], title, note=note))
     return Figures("summary", "Serving", "", figures, "headline")
@@ -110,7 +112,6 @@ def answer_of(found: Taken) -> list[Notice]:
         figures.append(METRICS.figure("unrecorded_ns", earlier, window=STEADY))
         if not any("{unrecorded_ns}" in text for text in texts):
             texts.append(f"For {{unrecorded_ns}} of these steps, the {word} runs unrecorded work.")
-        texts.append("Unrecorded work is neither idle time nor work of these steps.")
     if trace.steps.source == INFERRED:
         texts.append("Steps were inferred from repeating launches: the trace has no step markers.")
     if any(trace.steps.served.generated[found.of(mode)].min(initial=0) < 0 for mode in _MAKING):

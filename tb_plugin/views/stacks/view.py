@@ -115,7 +115,7 @@ def _answer(trace: TraceTable, places: FlameNodes, functions: Frame, choice: Cho
     if not total:
         return None
     text = f"Your most expensive function is {{leading_name}}: {{leading_ns}} of {unit} ({{leading_ratio}}), "
-    text += "including library code that it calls."
+    text += "with library code but without your functions that it calls."
     found = largest_user_function(places, choice.weight)
     if found is None:
         row = functions.data.slice(0, 1).to_pylist()[0]

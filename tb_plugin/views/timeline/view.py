@@ -22,6 +22,8 @@ from tb_plugin.views.timeline import VIEW
 
 # Slices of the overview strip; about its width in pixels.
 SLICES = 1200
+# The page shortens names, and several may have one short name.
+MOST_KERNELS = 32
 
 
 class TimelineAnalysis(DeclaredView, entry=VIEW):
@@ -56,6 +58,7 @@ def head_of(pyramid: Pyramid) -> Timeline:
             TimelineLevel(level.cell_ns, min(tile_ns(number), MOST_NS)) for number, level in enumerate(pyramid.levels)
         ],
         categories=CATEGORIES,
+        kernels=_longest_kernels(trace),
         has_modules=pyramid.module is not None,
         has_communication=bool(communicates(trace).any()),
         busy=share.tolist(),
@@ -63,3 +66,10 @@ def head_of(pyramid: Pyramid) -> Timeline:
         is_range_trace=is_range_trace(trace),
         total_events=len(trace),
     )
+
+
+def _longest_kernels(trace: TraceTable) -> list[str]:
+    """Returns the names of the kernels with the most time, without communication."""
+    rows = of_kind(trace.kind, EventKind.KERNEL) & ~communicates(trace)
+    time = np.bincount(trace.name[rows], trace.dur_ns[rows])
+    return [trace.strings[name] for name in np.argsort(-time, kind="stable")[:MOST_KERNELS].tolist() if time[name]]

@@ -181,7 +181,7 @@ export class RanksEngine extends TimelineViewport {
   }
 
   private colorsOf({ head, store }: TimelineModel): Colors {
-    return new Colors(this.scene.theme, this.colorBy, head.categories, store, this.classes, this.hidden)
+    return new Colors(this.scene.theme, this.colorBy, head, store, this.classes, this.hidden)
   }
 
   setSearch(matches: ((name: string) => boolean) | null): void {

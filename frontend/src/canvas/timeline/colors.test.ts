@@ -7,6 +7,7 @@ import type { Item } from './model'
 import { type Tile, TileStore } from './tileStore'
 
 const KINDS = ['unknown', 'operator', 'kernel']
+const HEAD = { categories: KINDS, kernels: [] }
 const events = { onChange: () => {}, onProblem: () => {} }
 
 /** A store that met the names in this order, and a tile with one item of each. */
@@ -30,14 +31,14 @@ function known(names: string[]): { store: TileStore; tile: Tile } {
 describe('colours', () => {
   test('of kinds are the categories', () => {
     const { store, tile } = known(['a'])
-    expect(new Colors(LIGHT, 'kind', KINDS, store).slot(tile, 0)).toBe(2)
+    expect(new Colors(LIGHT, 'kind', HEAD, store).slot(tile, 0)).toBe(2)
   })
 
   test.each(['name', 'module'] as const)('of a %s do not depend on what else was met before', (by) => {
     const names = ['aten::mm', 'aten::add', 'gemm', 'conv']
     const [one, other] = [known(names), known([...names].reverse())]
     const slots = (of: typeof one) => {
-      const colors = new Colors(LIGHT, by, KINDS, of.store)
+      const colors = new Colors(LIGHT, by, HEAD, of.store)
       return names.map((_, i) => colors.slot(of.tile, i))
     }
     expect(slots(other)).toEqual(slots(one).reverse())
@@ -48,7 +49,7 @@ describe('colours', () => {
     const names = ['void k<1>(int)', 'void k<2>(int)', 'other', ...Array.from({ length: 40 }, (_, i) => `kernel_${i}`)]
     const { store, tile } = known(names)
     tile.category[2] = 1
-    const colors = new Colors(LIGHT, 'kernel', KINDS, store)
+    const colors = new Colors(LIGHT, 'kernel', HEAD, store)
     expect(colors.slot(tile, 0)).toBe(colors.slot(tile, 1))
     expect(colors.slot(tile, 2)).toBe(1)
     const fills = names.flatMap((_, i) => (i === 2 ? [] : [colors.paint(colors.slot(tile, i), 1).fill]))
@@ -59,10 +60,10 @@ describe('colours', () => {
     expect(colors.of(item)).toBe(fills[2])
   })
 
-  test.each(['kernel', 'name'] as const)('names of a legend by %s have different colours and keep them', (by) => {
+  test('names of a legend have different colours and keep them', () => {
     const names = Array.from({ length: 30 }, (_, i) => `kernel_${i}`)
     const { store, tile } = known(names)
-    const colors = new Colors(LIGHT, by, KINDS, store)
+    const colors = new Colors(LIGHT, 'name', HEAD, store)
     const keys = names.slice(0, 12).map((name) => `=${name}`)
     const drawn = (of: Colors, i: number) => of.paint(of.slot(tile, i), 1).fill
     drawn(colors, 0)
@@ -70,22 +71,36 @@ describe('colours', () => {
     const fills = keys.map((key) => colors.ofEntry(key))
     expect(new Set(fills).size).toBe(12)
     expect(fills[0]).toBe(drawn(colors, 0))
-    if (by === 'kernel') expect(fills).not.toContain(categoryColor('operator'))
     // Panned: one name goes, another one comes.
     colors.distinguish([`=${names[20]}`, ...keys.slice(1)])
     expect(keys.slice(1).map((key) => colors.ofEntry(key))).toEqual(fills.slice(1))
     expect(fills.slice(1)).not.toContain(drawn(colors, 20))
     expect(colors.distinguish(keys.slice(1))).toBe(false)
     // Another theme or filter keeps them too.
-    const next = new Colors(LIGHT, by, KINDS, store, null, undefined, colors)
+    const next = new Colors(LIGHT, 'name', HEAD, store, null, undefined, colors)
     expect(drawn(next, 20)).toBe(drawn(colors, 20))
+  })
+
+  test('the longest kernels have different colours, whatever was seen first', () => {
+    const names = Array.from({ length: 30 }, (_, i) => `kernel_${i}`)
+    const head = { categories: KINDS, kernels: names.slice(0, 12).map((name) => `void ${name}<1>(int)`) }
+    const drawn = (seen: string[], kernels = head.kernels) => {
+      const { store, tile } = known(seen)
+      const colors = new Colors(LIGHT, 'kernel', { ...head, kernels }, store)
+      expect(colors.distinguish(seen.map((name) => `=${name}`))).toBe(false)
+      return names.map((name) => colors.paint(colors.slot(tile, seen.indexOf(name)), 1).fill)
+    }
+    const fills = drawn(names)
+    expect(new Set(fills.slice(0, 12)).size).toBe(12)
+    expect(fills).not.toContain(categoryColor('operator'))
+    expect(drawn([...names].reverse(), [...head.kernels].reverse())).toEqual(fills)
   })
 
   test('entries of the legend hide their events', () => {
     const { store, tile } = known(['void k<1>(int)', 'aten::mm', 'late'])
     tile.category[1] = 1
     const hides = (by: 'kernel' | 'kind' | 'class' | 'name', ...keys: string[]) => {
-      const colors = new Colors(LIGHT, by, KINDS, store, null, new Set(keys))
+      const colors = new Colors(LIGHT, by, HEAD, store, null, new Set(keys))
       const found = [0, 1, 2].map((i) => colors.hides(tile, i))
       for (const i of [0, 1, 2]) {
         const item = { category: KINDS[tile.category[i]], name: store.names.list[i], module: '' }
@@ -103,14 +118,14 @@ describe('colours', () => {
 
   test('what has no module has a colour of its own', () => {
     const { store, tile } = known(['', 'Linear_0', 'Linear_1', 'ReLU_0'])
-    const colors = new Colors(LIGHT, 'module', KINDS, store)
+    const colors = new Colors(LIGHT, 'module', HEAD, store)
     const [none, ...others] = [0, 1, 2, 3].map((i) => colors.slot(tile, i))
     expect(others).not.toContain(none)
   })
 
   test('a pixel is the fill, opaque, in the order of bytes of an ImageData', () => {
     for (const theme of [LIGHT, DARK]) {
-      const { fill, pixel } = new Colors(theme, 'kind', KINDS, known([]).store).paint(2, 1)
+      const { fill, pixel } = new Colors(theme, 'kind', HEAD, known([]).store).paint(2, 1)
       const [r, g, b, a] = new Uint8Array(Uint32Array.of(pixel).buffer)
       expect(`#${[r, g, b].map((part) => part.toString(16).padStart(2, '0')).join('')}`).toBe(fill)
       expect(a).toBe(255)
@@ -125,7 +140,7 @@ describe('colours', () => {
       ['gemm', { key: 'gemm', title: 'GEMM' }],
       ['nccl', { key: 'communication', title: 'Communication' }],
     ])
-    const colors = new Colors(LIGHT, 'class', kinds, store, classes)
+    const colors = new Colors(LIGHT, 'class', { categories: kinds, kernels: [] }, store, classes)
     const looks = tile.category.length
     const said = Array.from({ length: looks }, (_, i) => colors.legend(colors.meaning(tile, i)))
     expect(said.map(({ label }) => label)).toEqual(['GEMM', 'no class', 'Communication', 'Copy', 'GEMM', 'no class'])
@@ -137,11 +152,13 @@ describe('colours', () => {
       const item = { category: kinds[tile.category[i]], name: store.names.list[tile.name[i]], module: '' } as Item
       expect(colors.of(item)).toBe(fill)
     }
-    expect(new Colors(LIGHT, 'class', kinds, store).legend(colors.meaning(tile, 1)).label).toBe('no class')
+    expect(
+      new Colors(LIGHT, 'class', { categories: kinds, kernels: [] }, store).legend(colors.meaning(tile, 1)).label,
+    ).toBe('no class')
   })
 
   test('weak is nearer to the panel than strong, and never nothing', () => {
-    const colors = new Colors(LIGHT, 'kind', KINDS, known([]).store)
+    const colors = new Colors(LIGHT, 'kind', HEAD, known([]).store)
     expect(colors.paint(2, 0).fill).toBe(colors.paint(2, 1 / 8).fill)
     expect(colors.paint(2, 0.15).fill).not.toBe(colors.paint(2, 1).fill)
   })

@@ -1,5 +1,6 @@
 // Colours of timeline items, and strips of narrow ones.
 
+import type { Timeline } from '../../api/payloads'
 import { COPY, classOf, isKernel, type KernelClasses } from '../../lib/kernelClasses'
 import { shortKernel } from '../../lib/names'
 import { boxColors, type Theme } from '../surface'
@@ -47,7 +48,7 @@ export class Colors {
   /** Keys of hidden entries of the legend. */
   private readonly hidden: ReadonlySet<string>
   private readonly hiddenAt: boolean[] = []
-  /** Slices of names that a legend listed; other names have one by their text. */
+  /** Slices of the longest kernels, or of names that a legend listed; other names have one by their text. */
   readonly given: Map<string, number>
   private readonly palette: readonly number[]
   private readonly store: TileStore
@@ -65,14 +66,14 @@ export class Colors {
   constructor(
     theme: Theme,
     by: ColorBy,
-    categories: readonly string[],
+    { categories, kernels }: Pick<Timeline, 'categories' | 'kernels'>,
     store: TileStore,
     classes: KernelClasses | null = null,
     hidden: ReadonlySet<string> = NOTHING_HIDDEN,
     before: Colors | null = null,
   ) {
-    this.given = before?.by === by ? before.given : new Map()
     this.palette = by === 'kernel' ? KERNEL_SLICES : ALL_SLICES
+    this.given = before?.by === by ? before.given : by === 'kernel' ? this.slicesOf(kernels) : new Map()
     this.hidden = hidden
     this.by = by
     this.theme = theme
@@ -166,7 +167,7 @@ export class Colors {
    * colour changed.
    */
   distinguish(keys: readonly string[]): boolean {
-    if (this.by === 'kind' || this.by === 'class') return false
+    if (this.by !== 'name' && this.by !== 'module') return false
     const taken = new Set<number>()
     const without: string[] = []
     for (const key of keys.slice(0, this.palette.length)) {
@@ -220,10 +221,28 @@ export class Colors {
     if (text === '') return this.slices + SLICES
     const given = this.given.get(text)
     if (given !== undefined) return this.slices + given
-    let hash = 0
-    for (let i = 0; i < text.length; i++) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0
-    return this.slices + this.palette[Math.abs(hash) % this.palette.length]
+    return this.slices + this.palette[Math.abs(hashOf(text)) % this.palette.length]
   }
+
+  /** Different slices for as many kernels as there are: each the one by its text, or the next that is free. */
+  private slicesOf(kernels: readonly string[]): Map<string, number> {
+    const labels = [...new Set(kernels.map(shortKernel))].slice(0, this.palette.length).sort()
+    const given = new Map<string, number>()
+    const free = new Set(this.palette)
+    for (const label of labels) {
+      let at = Math.abs(hashOf(label))
+      while (!free.has(this.palette[at % this.palette.length])) at++
+      given.set(label, this.palette[at % this.palette.length])
+      free.delete(this.palette[at % this.palette.length])
+    }
+    return given
+  }
+}
+
+function hashOf(text: string): number {
+  let hash = 0
+  for (let i = 0; i < text.length; i++) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0
+  return hash
 }
 
 function pixelOf(hex: string): number {

@@ -2,6 +2,7 @@
 
 import { multiples, rulerStep, tickLabel } from '../../lib/axisTicks'
 import { format } from '../../lib/format'
+import { shortFrame } from '../../lib/frames'
 import { shortKernel } from '../../lib/names'
 import { boxColors, cutMiddle, cutText, drawBox, FONT, FONT_TITLE, type Theme } from '../surface'
 import { drawCounter, narrowTitle, rangeText, sliceAt } from './counters'
@@ -193,10 +194,10 @@ const short = new Map<string, string>()
 function labelOf(model: TimelineModel, tile: Tile, i: number, isDevice: boolean): string {
   if (tile.count[i] > 1) return `${tile.count[i].toLocaleString('en-US')} events`
   const name = model.store.names.list[tile.name[i]]
-  if (!isDevice) return name
+  if (!isDevice && name[0] !== '/') return name
   let label = short.get(name)
   if (label === undefined) {
-    label = shortKernel(name)
+    label = isDevice ? shortKernel(name) : shortFrame(name)
     short.set(name, label)
   }
   return label

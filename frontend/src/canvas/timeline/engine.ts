@@ -118,7 +118,7 @@ export class TimelineEngine extends TimelineViewport {
       level: 0,
       layout: layoutTracks([], [], 0, this.collapsed, 0),
       theme,
-      colors: new Colors(theme, 'kind', model.head.categories, model.store),
+      colors: new Colors(theme, 'kind', model.head, model.store),
       strip: new Strip(),
       match: null,
       picked: [],
@@ -136,7 +136,7 @@ export class TimelineEngine extends TimelineViewport {
   setColors(by: ColorBy, classes: KernelClasses | null, hidden: ReadonlySet<string>): void {
     this.hidden = hidden
     const { head, store } = this.model
-    this.scene.colors = new Colors(this.scene.theme, by, head.categories, store, classes, hidden, this.scene.colors)
+    this.scene.colors = new Colors(this.scene.theme, by, head, store, classes, hidden, this.scene.colors)
     this.redraw()
   }
 

@@ -1,6 +1,7 @@
 // The head of the timeline: overview strip, axis, steps, markers.
 
 import { divisions, multiples, tickLabel } from '../../lib/axisTicks'
+import { deviceWord } from '../../lib/deviceWords'
 import { format } from '../../lib/format'
 import { boxColors, cutText, drawBox, FONT, FONT_TITLE } from '../surface'
 import type { Range } from '../viewport'
@@ -118,7 +119,7 @@ function drawStrip(context: CanvasRenderingContext2D, scene: HeadStage): void {
   context.strokeRect(Math.round(from) + 0.5, 2.5, Math.max(2, Math.round(wider) - 1), STRIP - 6)
   context.font = FONT
   context.fillStyle = theme.mute
-  const title = device ? 'Device busy over the trace' : 'CPU busy over the trace'
+  const title = `${device ? deviceWord() : 'CPU'} busy over the trace`
   context.fillText(cutText(context, title, scene.gutter - 30), 22, STRIP / 2)
 }
 

@@ -18,6 +18,7 @@ const HEAD: Timeline = {
     { cell_ns: 1024, tile_ns: 262_144 },
   ],
   categories: ['unknown', 'operator', 'kernel'],
+  kernels: [],
   has_modules: false,
   has_communication: false,
   busy: [],

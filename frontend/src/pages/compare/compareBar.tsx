@@ -115,7 +115,7 @@ export function CompareBar(props: {
       </Tooltip>
       {profile?.state === 'ready' && baseline && !sameAddress(baseline, exp) && (
         <Button size="sm" variant="default" onClick={() => showBothTimelines(expProfile, profile, route)}>
-          Show both timelines
+          Both timelines
         </Button>
       )}
       <div className={css.how}>

@@ -6,6 +6,7 @@ import type { Query } from '../../api/client'
 import type { Breakdown, Catalog, Link, Profile, Tree, View } from '../../api/payloads'
 import { defaultBaseline, hasOtherProfile, resolveBaseline } from '../../lib/baselines'
 import { isWithinNoise } from '../../lib/color'
+import { deviceWord } from '../../lib/deviceWords'
 import { format } from '../../lib/format'
 import { type Address, addressText, ofModel, sameAddress, spanOf, spanVersion } from '../../lib/profiles'
 import { parseSteps } from '../../lib/stepSelection'
@@ -289,7 +290,6 @@ function Page({ view }: { view: View }) {
       {headline && (
         <HeadlineCard>
           <StepTimes view={view}>
-            <Headline figures={headline.figures} noise={noise} />
             {first && (
               <HeadlineSentence severity={first.severity}>
                 <Sentence notice={first} text={first.text} noise={noise} />{' '}
@@ -301,6 +301,7 @@ function Page({ view }: { view: View }) {
                 <Sentence notice={phases} text={phases.text} />
               </HeadlineSentence>
             )}
+            <Headline figures={headline.figures} noise={noise} />
           </StepTimes>
         </HeadlineCard>
       )}
@@ -360,6 +361,7 @@ const PAIR_PX = 150
 function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
   const route = useRoute()
   const device = measure.startsWith('device')
+  const word = device ? deviceWord() : 'CPU'
   const metric = tree.columns.find((column) => column.metric.key === 'delta_ns')?.metric
   const isByChange = route.order === 'change'
   const [opened, setOpened] = useState<{ tree: Tree; nodes: ReadonlySet<number> }>({ tree, nodes: NO_NODES })
@@ -375,7 +377,7 @@ function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
     <Card
       className={layoutCss.span12}
       title={tree.title}
-      subtitle={`${device ? 'device' : 'host'} time of a call, including nested calls, ${metric?.window ?? ''}`}
+      subtitle={`${word} time of a call, including nested calls, ${metric?.window ?? ''}`}
       actions={
         <Switch
           value={isByChange ? 'change' : 'tree'}
@@ -414,9 +416,9 @@ function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
         </div>
       ) : (
         <p className={textCss.none}>
-          No calls with {device ? 'device' : 'host'} time on either side.{' '}
+          No calls with {word} time on either side.{' '}
           {device && (
-            <LinkButton onClick={() => setRoute({ measure: 'host_total_ns' }, true)}>Show host time</LinkButton>
+            <LinkButton onClick={() => setRoute({ measure: 'host_total_ns' }, true)}>Show CPU time</LinkButton>
           )}
         </p>
       )}

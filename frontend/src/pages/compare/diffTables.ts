@@ -32,12 +32,14 @@ function noteOf(view: View, { table }: Group): string {
   return String(figure?.value ?? '')
 }
 
-/** Ranges first; tables that do not exist are omitted, and next to ranges also tables without rows. */
+/** Ranges first, and tables without rows last or, next to ranges, omitted like tables that do not exist. */
 export function diffTables(view: View): Group[] {
   const kernels = haveOtherVendors(view) ? [BY_CLASS] : [KERNELS, ...BY_TYPE]
   const groups = [...OPERATORS, ...kernels, ...CALLS, MODES]
   const rows = ({ table }: Group) => payloadByName(view, table, 'table')?.total_rows
   const ranges = rows(RANGES) !== undefined
   const shown = groups.filter((group) => (ranges ? (rows(group) ?? 0) > 0 : rows(group) !== undefined))
+  const full = (group: Group) => Number((rows(group) ?? 0) > 0)
+  shown.sort((a, b) => full(b) - full(a))
   return (ranges ? [RANGES, ...shown] : shown).map((group) => ({ ...group, note: noteOf(view, group) }))
 }

@@ -11,7 +11,7 @@ import { TablePage } from '../../parts/tablePage'
 import type { Group } from '../../parts/tableSection'
 import { useView } from '../../state/data'
 import { followLink } from '../../state/links'
-import { SmallButton } from '../../widgets/basics'
+import { LinkButton } from '../../widgets/basics'
 
 const GROUPS: Group[] = [
   { table: 'regions', label: 'Regions', nameStyle: 'plain', filters: ['region'], widest: 260 },
@@ -45,9 +45,7 @@ function Top({ view }: { view: View }) {
       <SummaryCard view={view}>
         <HeadlineSentence severity="info">
           {answered(figures, payloadByName(view, 'graph_breaks', 'table'))}{' '}
-          <SmallButton onClick={() => followLink({ view: 'findings', params: {}, text: '' })}>
-            Show findings
-          </SmallButton>
+          <LinkButton onClick={() => followLink({ view: 'findings', params: {}, text: '' })}>Show findings</LinkButton>
         </HeadlineSentence>
       </SummaryCard>
     )

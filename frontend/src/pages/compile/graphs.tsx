@@ -2,6 +2,7 @@
 
 import type { Query } from '../../api/client'
 import type { Column, Metric, Table, View } from '../../api/payloads'
+import { deviceWord } from '../../lib/deviceWords'
 import { counted, format } from '../../lib/format'
 import type { Row } from '../../lib/tableRows'
 import { DetailBlock, EventFacts, FirstRows, showEvent } from '../../parts/detailBlock'
@@ -66,10 +67,11 @@ function Answer({ view }: { view: View }) {
     <HeadlineCard label="Graphs" below>
       {value('replays') > 0 && (
         <HeadlineSentence severity="info">
-          {format(value('replayed_ratio'), 'ratio')} of device time is graph replays:{' '}
-          {format(value('graph_device_ns'), 'ns')} in {counted(value('replays'), 'replay')} of{' '}
-          {counted(value('graphs'), 'graph')}. Operators are known for {format(value('graph_tied_ratio'), 'ratio')} of
-          this time{most && `; ${mainSourceText(most.metric, sourceOf(view))}`}.
+          <b>{format(value('replayed_ratio'), 'ratio')}</b> of {deviceWord()} time is graph replays:{' '}
+          <b>{format(value('graph_device_ns'), 'ns')}</b> in {counted(value('replays'), 'replay')} of{' '}
+          {counted(value('graphs'), 'graph')}. Operators are known for{' '}
+          <b>{format(value('graph_tied_ratio'), 'ratio')}</b> of this time
+          {most && `; ${mainSourceText(most.metric, sourceOf(view))}`}.
         </HeadlineSentence>
       )}
       {notes.map((notice) => (
@@ -144,7 +146,7 @@ function OfGraph({ row, base }: { row: Row; base: Query }) {
         <DetailBlock title="Repeats" small="inferred from kernel names" wide>
           <p className={frameCss.note}>
             {counted(row.graph_repeats, 'repeat')} of {counted(Number(row.repeat_nodes), 'node')}, usually layers:{' '}
-            {format(row.repeat_ratio ?? null, 'ratio')} of the graph's device time.
+            {format(row.repeat_ratio ?? null, 'ratio')} of the graph's {deviceWord()} time.
           </p>
         </DetailBlock>
       )}

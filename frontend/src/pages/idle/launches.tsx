@@ -2,6 +2,7 @@
 
 import type { Query } from '../../api/client'
 import type { Figure, Figures, Table, View } from '../../api/payloads'
+import { deviceWord } from '../../lib/deviceWords'
 import { shortFrame } from '../../lib/frames'
 import { shortenMiddle, shortKernel } from '../../lib/names'
 import { isPerStep } from '../../lib/perStep'
@@ -67,17 +68,19 @@ function Top({ view }: { view: View }) {
   return (
     <div className={layoutCss.grid}>
       <HeadlineCard label="Launches" below className={queue ? layoutCss.span8 : ''}>
-        {summary && <Headline figures={summary.figures} />}
         {answer && (
           <p className={css.say} data-testid="launch-answer">
             <Advice notice={answer} />
           </p>
         )}
         {calls && call && caller && <CallsSentence calls={calls} call={call} caller={caller} />}
+        {summary && <Headline figures={summary.figures} />}
       </HeadlineCard>
       {queue && (
         <Card className={layoutCss.span4} title={queue.title} subtitle={queue.subtitle}>
-          <Chart series={queue} height={150} compact />
+          <div className={layoutCss.chart}>
+            <Chart series={queue} height="100%" compact />
+          </div>
         </Card>
       )}
     </div>
@@ -97,7 +100,7 @@ function CallsSentence({ calls, call, caller }: { calls: Figures; call: Figures;
       {idles && ' while all streams are idle'}, mostly <Code text={name} /> (<Amount figure={time} /> in{' '}
       <Amount figure={figureOf(call, 'calls')} /> {figureValue(call, 'calls') === 1 ? 'call' : 'calls'})
       {idle && !idles && '; at least one stream is busy during these calls'}
-      {!idle && '; device activity was not recorded'}. <CallerText caller={caller} part={part} whole={time} />
+      {!idle && `; ${deviceWord()} activity was not recorded`}. <CallerText caller={caller} part={part} whole={time} />
       <span className={css.ways}>
         <LinkButton onClick={() => setRoute({ group: '', where: '', search: '', row: name }, true)}>
           Show callers

@@ -5,6 +5,7 @@ import { useMemo } from 'react'
 import type { Tree, View } from '../../api/payloads'
 import { packageColors, packageLabel } from '../../lib/packageColors'
 import type { Row } from '../../lib/tableRows'
+import { Answers, HeadlineCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { figureValue, payloadByName } from '../../parts/payloadByName'
 import { TreePage } from '../../parts/treePage'
@@ -77,6 +78,13 @@ function Page({ view }: { view: View }) {
   return (
     <TreePage
       tree={tree}
+      note={
+        view.payloads.answer && (
+          <HeadlineCard below>
+            <Answers view={view} />
+          </HeadlineCard>
+        )
+      }
       lead={lead}
       noun="places"
       whereOf={nowhere}

@@ -28,13 +28,24 @@ const INTERNAL = ['allocation_stack', 'stack_number', 'block_row', 'growth_score
 const STACKS = ['growth_stacks', 'changed_stacks']
 const OF_STACK = ['changed_stacks', 'changed_blocks']
 const GROUPS: Group[] = [
-  { table: 'growth_stacks', label: 'Step by step', filters: ['allocation_line', 'stack_number'] },
+  {
+    table: 'growth_stacks',
+    label: 'Step by step',
+    nameStyle: 'frame',
+    filters: ['allocation_line', 'stack_number'],
+  },
   {
     table: 'changed_stacks',
     label: 'Two events',
+    nameStyle: 'frame',
     filters: ['allocation_line', 'stack_number', 'memory_change'],
   },
-  { table: 'changed_blocks', label: 'Blocks', filters: ['allocation_line', 'stack_number', 'block_change'] },
+  {
+    table: 'changed_blocks',
+    label: 'Blocks',
+    nameStyle: 'frame',
+    filters: ['allocation_line', 'stack_number', 'block_change'],
+  },
   { table: STEPS, label: 'Steps', filters: [], nameStyle: 'plain' },
 ]
 
@@ -50,7 +61,9 @@ export function Growth({ base }: PageProps) {
   const moments = useQuery(base, { device, at, against })
   const query = useQuery(moments, { stack })
   const resource = useView('growth', query)
-  const compares = group !== STACKS[0]
+  // Without steps, only events can be compared.
+  const hasSteps = resource.data ? (payloadByName(resource.data, 'summary', 'figures')?.figures ?? []).length > 0 : true
+  const compares = group !== STACKS[0] || !hasSteps
   const filters = () => compares && resource.data && <Moments view={resource.data} />
   return (
     <TablePage
@@ -66,7 +79,7 @@ export function Growth({ base }: PageProps) {
         ) : undefined
       }
       top={(view) => <Top view={view} chosen={stack !== ''} />}
-      groups={GROUPS}
+      groups={hasSteps ? GROUPS : GROUPS.slice(1, 3)}
       filters={filters}
       placeholder="Search lines, text or /regex/"
       detail={(row, table) => <Detail row={row} table={table} />}

@@ -2,7 +2,7 @@
 import { Button, TextInput, Tooltip } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
-import type { Figures, Profile, Series, Tree, View } from '../../api/payloads'
+import type { Figures, Profile, Series, Tree, Unit, View } from '../../api/payloads'
 import { categoryColor } from '../../lib/color'
 import { counted, format } from '../../lib/format'
 import { shortenMiddle } from '../../lib/names'
@@ -18,7 +18,7 @@ import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/urlState'
-import { CloseButton } from '../../widgets/basics'
+import { CloseButton, Value } from '../../widgets/basics'
 import { FormChoice, useForm } from './formChoice'
 import frameCss from '../../parts/viewFrame.module.css'
 import textCss from '../../widgets/text.module.css'
@@ -152,24 +152,39 @@ function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean
   const word = title === 'Device' ? 'device' : title
   const divided = tree.columns.some(({ metric }) => metric.key === HOST && isPerStep(metric))
   const number = (key: string) => Number(row[key] ?? 0)
-  const time = (of: Row, key: string) => `${format(Number(of[key] ?? 0), 'ns')}${divided ? ' per step' : ''}`
-  const share = (key: string) => format(number(key), 'ratio')
+  const time = (of: Row, key: string) => (
+    <>
+      <Bold value={Number(of[key] ?? 0)} unit="ns" />
+      {divided && ' per step'}
+    </>
+  )
   const device = tree.value_columns.includes(DEVICE)
   const ofDevice = value === DEVICE
   const isStep = row.phase === step
-  const onHost = `${time(row, HOST)} on the CPU (${share('phase_step_ratio')} of ${all})`
-  const onDevice = `${time(row, DEVICE)} on the ${word} (${share('phase_device_ratio')} of all ${word} work)`
-  const parts = found.key === HOST ? [onHost, ...(device && number(DEVICE) > 0 ? [onDevice] : [])] : [onDevice, onHost]
+  const onHost = (
+    <>
+      {time(row, HOST)} on the CPU (<Bold value={number('phase_step_ratio')} unit="ratio" /> of {all})
+    </>
+  )
+  const onDevice = (
+    <>
+      {time(row, DEVICE)} on the {word} (<Bold value={number('phase_device_ratio')} unit="ratio" /> of all {word} work)
+    </>
+  )
+  const [first, second] = found.key === HOST ? [onHost, device && number(DEVICE) > 0 && onDevice] : [onDevice, onHost]
   // Unannotated time of the step does not apply to a selected phase.
   const unnamed = phase || isStep ? 0 : 1 - nestedShare(tree, root, value)
   return (
     <HeadlineCard label="Answer" className={css.answer}>
       <HeadlineSentence severity="info">
-        <Name row={row} /> is the {isStep ? 'only' : 'largest'} phase: {parts.join(', ')}
+        <Name row={row} /> is the {isStep ? 'only' : 'largest'} phase: {first}
+        {second && <>, {second}</>}
         {!divided && number('calls') > 1 && ` in ${counted(number('calls'), 'call')}`}
-        {device &&
-          number('phase_idle_ns') > 0.01 * number(HOST) &&
-          `; during this time, the ${word} is idle for ${time(row, 'phase_idle_ns')}`}
+        {device && number('phase_idle_ns') > 0.01 * number(HOST) && (
+          <>
+            ; during this time, the {word} is idle for {time(row, 'phase_idle_ns')}
+          </>
+        )}
         .
         {inner >= 0 && (
           <>
@@ -180,7 +195,7 @@ function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean
         {unnamed > UNNAMED && (
           <>
             {' '}
-            {format(unnamed, 'ratio')} of {ofDevice ? word : 'CPU'} time in{' '}
+            <Bold value={unnamed} unit="ratio" /> of {ofDevice ? word : 'CPU'} time in{' '}
             {step ? 'the steps' : <Name row={tree.rows[root]} />} is not annotated.
             {naming && ` ${naming}`}
           </>
@@ -191,6 +206,12 @@ function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean
     </HeadlineCard>
   )
 }
+
+const Bold = ({ value, unit }: { value: number; unit: Unit }) => (
+  <b>
+    <Value value={value} unit={unit} />
+  </b>
+)
 
 const Name = ({ row }: { row: Row }) => (
   <b className={row.readable && row.readable !== row.phase ? undefined : textCss.mono} title={String(row.phase)}>

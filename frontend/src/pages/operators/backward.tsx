@@ -10,7 +10,7 @@ import { useView } from '../../state/data'
 
 const GROUPS: Group[] = [
   { table: 'backward_operators', label: 'By operator', filters: ['module', 'forward_operator', 'forward_line'] },
-  { table: 'backward_lines', label: 'By line' },
+  { table: 'backward_lines', label: 'By line', nameStyle: 'frame' },
 ]
 const RECOMPUTED: Group[] = [...GROUPS, { table: 'recomputed', label: 'Recomputed' }]
 

@@ -111,11 +111,7 @@ function More({ notice, base, onDismiss }: { notice: Notice; base: Query; onDism
         Rule {notice.rule}.
       </p>
       <span className={textCss.row}>
-        {evidence && (
-          <Button size="compact-sm" variant="default" onClick={() => followLink(evidence)}>
-            {evidence.text || 'Show evidence'}
-          </Button>
-        )}
+        {evidence && <LinkButton onClick={() => followLink(evidence)}>{evidence.text || 'Show evidence'}</LinkButton>}
         <Button size="compact-sm" variant="default" onClick={onDismiss}>
           Dismiss
         </Button>

@@ -60,7 +60,7 @@ export function FindingsCard(props: { view: View; base: Query; whole: string; is
         {chosen.length > 0 && <Combined rules={chosen} base={base} whole={whole} />}
         {found.length === 0 && (
           <p className={textCss.none}>
-            {isRead ? emptyText(together, dismissed.length > 0) : 'Findings are limited: the file is truncated.'}
+            {isRead ? emptyText(together, dismissed.length > 0) : 'Findings are limited: the file is incomplete.'}
           </p>
         )}
         <ol className={css.list}>
@@ -121,7 +121,8 @@ const numberOf = (figures: readonly Figure[], key: string) => {
 
 function emptyText(figures: readonly Figure[], hasDismissed: boolean): string {
   const looked = counted(numberOf(figures, 'rules_looked') ?? 0, 'check')
-  return `No ${hasDismissed ? 'other ' : ''}problems found (${looked}).`
+  const by = numberOf(figures, 'rules_silent') ? ` by the ${looked} that ran` : ` (${looked})`
+  return `No ${hasDismissed ? 'other ' : ''}problems found${by}.`
 }
 
 /** Skipped checks that need kernels. */

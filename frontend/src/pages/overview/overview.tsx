@@ -16,6 +16,7 @@ import type {
 } from '../../api/payloads'
 import { formatRange } from '../../lib/format'
 import { joinIds } from '../../lib/laneOrder'
+import { firstSentence } from '../../lib/noticeTemplate'
 import { viewInfo } from '../../lib/profiles'
 import { parseSteps } from '../../lib/stepSelection'
 import type { Row } from '../../lib/tableRows'
@@ -26,7 +27,7 @@ import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { followLink, functionState } from '../../state/links'
 import { openView, setRoute, useRoute } from '../../state/urlState'
-import { Card, LinkButton, PagePlaceholder, Placeholder } from '../../widgets/basics'
+import { Card, LinkButton, PagePlaceholder, Placeholder, SmallButton } from '../../widgets/basics'
 import { BreakdownBar, BreakdownTable } from '../../widgets/breakdown'
 import { Chart, SeriesTable } from '../../widgets/chart'
 import { Switch } from '../../widgets/choice'
@@ -53,8 +54,8 @@ const KNOWN = new Set([
   'data_quality',
 ])
 
-/** Tables that say the same as the bars of devices, step by step. */
-const BENEATH = new Set(['steps_of_devices', 'stated_steps'])
+/** Tables that say the same as the bars of devices, step by step: nothing new with one step. */
+const BENEATH = new Set(['steps_of_devices'])
 
 const ROWS: Readonly<Record<string, (row: Row) => void>> = {
   longest_ranges: (row) => openView('stacks', functionState(String(row.name))),
@@ -109,14 +110,23 @@ function Page(of: { view: View; whole: View; findings: View | null; query: Query
     payloadByName(view, 'configuration', 'figures'),
   ].flatMap((card) => (card?.figures.length ? card : []))
   const names = Object.keys(view.payloads)
-  const times = names.flatMap((name) =>
+  const bars = names.flatMap((name) =>
     /^device_(steps|time|idle|classes|cores)/.test(name) ? (payloadByName(view, name, 'breakdown') ?? []) : [],
+  )
+  // With one step, the time per step may be all of the time.
+  const times = bars.filter(
+    (bar) => !bars.some((other) => bar.name === other.name.replace('_steps_', '_time_') && areAlike(bar, other)),
   )
   const devices = names.flatMap((name) =>
     name.startsWith('device_') && !name.startsWith('device_time') ? (payloadByName(view, name, 'figures') ?? []) : [],
   )
   const many = devices.length > BESIDE
-  const rest = names.filter((name) => !KNOWN.has(name) && !name.startsWith('device_'))
+  const rest = names.filter(
+    (name) =>
+      !KNOWN.has(name) &&
+      !name.startsWith('device_') &&
+      !(BENEATH.has(name) && times.length > 0 && payloadByName(view, name, 'table')?.matched_rows === 1),
+  )
   // Without steps and devices, time by range takes the place of device time.
   const beside = times.length === 0 && !average ? rest : rest.filter((name) => BENEATH.has(name) && !many)
   const left = many ? [] : times
@@ -176,6 +186,11 @@ function Page(of: { view: View; whole: View; findings: View | null; query: Query
     </div>
   )
 }
+
+const timesOf = ({ parts }: Breakdown) => parts.flatMap(({ value }) => value || []).join(' ')
+
+/** Whether two different bars show the same times. */
+const areAlike = (a: Breakdown, b: Breakdown) => a !== b && timesOf(a) === timesOf(b)
 
 /** Share of the step that a headline figure loses. */
 const LOST: Record<string, (value: number) => number> = {
@@ -244,8 +259,6 @@ function Answer(of: { headline: Figures; costs: Notices | null; first: Notice | 
   )
 }
 
-const firstSentence = (text: string) => text.replace(/(?<=\.) (?=[A-Z]).*/s, '')
-
 const TotalSaving = ({ saving, whole }: { saving: Saving; whole: string }) => (
   <>
     {' '}
@@ -308,7 +321,7 @@ function AverageCard(props: { payload: Breakdown; outside: Figures | null; recor
           <h3>
             {outside.title} <small className={textCss.mute}>{outside.subtitle}</small>
           </h3>
-          <div className={css.outside}>
+          <div className={wide ? css.outsideWide : css.outside}>
             <FigureList figures={outside.figures} />
           </div>
         </>
@@ -317,11 +330,24 @@ function AverageCard(props: { payload: Breakdown; outside: Figures | null; recor
   )
 }
 
-const DeviceCard = ({ device }: { device: Figures }) => (
-  <Card title={device.title} subtitle={device.subtitle}>
-    <WindowedList figures={device.figures} />
-  </Card>
-)
+/** More figures than this are folded, but for the first. */
+const MOST = 12
+const FOLDED = 8
+
+function DeviceCard({ device: { title, subtitle, figures } }: { device: Figures }) {
+  const [all, setAll] = useState(false)
+  const folds = figures.length > MOST
+  return (
+    <Card title={title} subtitle={subtitle}>
+      <WindowedList figures={folds && !all ? figures.slice(0, FOLDED) : figures} />
+      {folds && (
+        <SmallButton aria-expanded={all} onClick={() => setAll(!all)}>
+          {all ? 'Fewer' : `${figures.length - FOLDED} more`}
+        </SmallButton>
+      )}
+    </Card>
+  )
+}
 
 const CardRow = ({ cards, name }: { cards: Figures[]; name?: string }) =>
   cards.length > 0 && (

@@ -6,6 +6,7 @@ import type { Catalog, Figure, Link, Series, Table, View } from '../../api/paylo
 import { recordersText } from '../../lib/flightRecorders'
 import { counted } from '../../lib/format'
 import { modelNoun } from '../../lib/modelNouns'
+import { firstSentence } from '../../lib/noticeTemplate'
 import { missingTraceText, spansOfRun, withoutTraces } from '../../lib/profiles'
 import { ranksShort } from '../../lib/rankLists'
 import { type RankZoom, rankZoom } from '../../lib/rankZoom'
@@ -13,7 +14,7 @@ import type { Row } from '../../lib/tableRows'
 import { areUniform } from '../../lib/uniformBars'
 import { RowFacts } from '../../parts/answerPage'
 import { PeerCalls } from '../../parts/collectivePeers'
-import { HeadlineCard } from '../../parts/headlineCard'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { figureValue, payloadByName } from '../../parts/payloadByName'
 import { type Group, TableSection } from '../../parts/tableSection'
@@ -25,7 +26,7 @@ import { readRoute } from '../../state/urlState'
 import { Card, LineKeys, SmallButton } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
 import { FigureList, Headline } from '../../widgets/figures'
-import { NoticeList } from '../../widgets/notices'
+import { NoticeList, Sentence } from '../../widgets/notices'
 import { SmallTable } from '../../widgets/smallTable'
 import { ReadingAll } from './allWorkers'
 import { Bandwidth } from './bandwidth'
@@ -196,12 +197,22 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
   const recorders = payloadByName(view, 'recorders', 'table')
   const ranks = figureValue(headline, 'workers')
   const way = useMemo(() => wayOf(place), [place])
+  const first = findings?.notices.find(({ severity }) => severity !== 'info')
   const mapFirst = Number(ranks ?? 0) > MAP_FIRST
   const pictures = <RankCharts base={base} place={place} />
   return (
     <div className={layoutCss.column}>
       {headline && (
-        <HeadlineCard>
+        <HeadlineCard below>
+          {first ? (
+            <HeadlineSentence severity={first.severity}>
+              <Sentence notice={first} text={firstSentence(first.text)} wayOf={way} />
+            </HeadlineSentence>
+          ) : (
+            Number(ranks ?? 0) > 1 && (
+              <HeadlineSentence severity="info">No rank delays the other ranks significantly.</HeadlineSentence>
+            )
+          )}
           <Headline figures={headline.figures} wayOf={way} />
         </HeadlineCard>
       )}
@@ -245,7 +256,7 @@ function Bars({ view }: { view: View }) {
   if (!overlap && !waiting) return null
   return (
     <div className={`${layoutCss.grid} ${css.cards}`}>
-      {overlap && <RankBars series={overlap} wide={!waiting && overlap.x.length > FEW} />}
+      {overlap && <RankBars series={overlap} wide={!waiting && (overlap.x.length > FEW || overlap.x.length === 1)} />}
       {waiting && <RankBars series={waiting} wide={false} />}
     </div>
   )
@@ -305,7 +316,7 @@ function RankGroups({ view }: { view: View }) {
   const devices = payloadByName(view, 'devices', 'table')
   return (
     <>
-      {devices && (
+      {devices && !devices.rows.every(({ device }) => device === 'CPU') && (
         <Kinds
           all={devices}
           kinds={payloadByName(view, 'device_kinds', 'table')}

@@ -16,6 +16,7 @@ const MANY = 16
 
 export function RankBarsCard({ series, wide }: { series: Series; wide: boolean }) {
   const many = series.x.length >= MANY
+  const isOne = series.x.length === 1
   const [form, setForm] = useState('')
   const shown = form || (many ? 'map' : 'chart')
   const bars = useMemo(() => ({ ...series, x: withoutShared(series.x.map(String)) }), [series])
@@ -33,7 +34,7 @@ export function RankBarsCard({ series, wide }: { series: Series; wide: boolean }
         />
       }
     >
-      <div className={css.legend} hidden={shown !== 'chart'}>
+      <div className={css.legend} hidden={shown !== 'chart' || isOne}>
         {series.lines.map((line) => (
           <span key={line.metric.key}>
             <Swatch color={categoryColor(line.category)} /> <MetricName metric={line.metric} />

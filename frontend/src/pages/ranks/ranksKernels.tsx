@@ -14,8 +14,8 @@ import frameCss from '../../parts/viewFrame.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 
 const GROUPS: Group[] = [
-  { table: 'kernels_across_ranks', label: 'All workers' },
-  { table: 'kernels_by_rank', label: 'Each worker' },
+  { table: 'kernels_across_ranks', label: 'All workers', nameStyle: 'kernel' },
+  { table: 'kernels_by_rank', label: 'Each worker', nameStyle: 'kernel' },
 ]
 
 export function RanksKernels(props: PageProps) {

@@ -12,9 +12,12 @@ import { Swatch } from '../../widgets/basics'
 import type { TimelineOverlays } from './overlays'
 import css from './footer.module.css'
 
-/** Kinds besides operators; the legend lists only these. */
+/** The legend lists only these kinds. */
 export interface RecordedKinds {
   device: boolean
+  host: boolean
+  calls: boolean
+  notes: boolean
   python: boolean
   modules: boolean
   communication: boolean
@@ -23,6 +26,9 @@ export interface RecordedKinds {
 
 export const recordedKinds = ({ busy_is_device, tracks, has_modules, has_communication }: Timeline): RecordedKinds => ({
   device: busy_is_device,
+  host: tracks.some(({ is_device }) => !is_device),
+  calls: busy_is_device && tracks.some(({ is_device }) => !is_device),
+  notes: tracks.some(({ id, is_device }) => !is_device || id.endsWith('/notes')),
   python: tracks.some(({ id }) => id.endsWith('/python')),
   modules: has_modules,
   communication: has_communication,
@@ -33,11 +39,11 @@ export const KINDS: readonly { kind: string; label: string; needs?: keyof Record
   { kind: 'kernel', label: 'kernel', needs: 'device' },
   { kind: 'communication', label: 'communication', needs: 'communication' },
   { kind: 'memcpy', label: 'copy', needs: 'device' },
-  { kind: 'operator', label: 'operator' },
-  { kind: 'runtime', label: 'runtime', needs: 'device' },
+  { kind: 'operator', label: 'operator', needs: 'host' },
+  { kind: 'runtime', label: 'runtime', needs: 'calls' },
   { kind: 'python', label: 'Python', needs: 'python' },
   { kind: 'module', label: 'module', needs: 'modules' },
-  { kind: 'annotation', label: 'annotation' },
+  { kind: 'annotation', label: 'annotation', needs: 'notes' },
   { kind: 'async', label: 'asynchronous', needs: 'async' },
 ]
 

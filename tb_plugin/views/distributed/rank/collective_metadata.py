@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.communication import BACKEND
-from tb_plugin.analysis.dtypes import element_bytes
+from tb_plugin.analysis.reported_collectives import json_list, main_input
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
@@ -186,7 +185,7 @@ class Facts:
         kinds = group(shapes, types)
         strings, words = self._trace.strings, self._words
         pairs = zip(shapes[kinds.first].tolist(), types[kinds.first].tolist(), strict=True)
-        read = [_inputs(strings[shape], strings[kind]) for shape, kind in pairs]
+        read = [main_input(strings[shape], strings[kind]) for shape, kind in pairs]
         dtype = words.numbers([kind for kind, *_ in read])
         counts = [[min(max(count, MISSING), MOST_ELEMENTS + 1) for count in both] for _, *both in read]
         elements, largest = np.array(counts, np.int64).reshape(-1, 2).T
@@ -247,35 +246,11 @@ def _places(rows: npt.NDArray[np.integer], wanted: Int64) -> Int64:
 
 def _other_of_two(ranks: str, rank: int) -> int:
     """Returns the other rank in a group of two ranks, or -1 for larger or unknown groups."""
-    listed = _list(ranks)
+    listed = json_list(ranks)
     if len(listed) != 2 or rank not in listed:
         return MISSING
     other = listed[1 - listed.index(rank)]
     return other if isinstance(other, int) and abs(other) < _LARGEST else MISSING
-
-
-def _inputs(shapes: str, types: str) -> tuple[str, int, int]:
-    """Returns the dtype with the most elements, their number, and the size of the largest such tensor."""
-    elements: dict[str, list[int]] = {}
-    for shape, dtype in zip(_list(shapes), _list(types), strict=False):
-        if isinstance(dtype, str) and element_bytes(dtype) is not None and _is_shape(shape):
-            elements.setdefault(dtype, []).append(math.prod(shape))
-    if not elements:
-        return "", MISSING, MISSING
-    dtype, counts = max(elements.items(), key=lambda item: sum(item[1]))
-    return dtype, sum(counts), max(counts)
-
-
-def _list(text: str) -> list[Any]:
-    try:
-        value = json.loads(text) if text else []
-    except (ValueError, RecursionError):
-        return []
-    return value if isinstance(value, list) else []
-
-
-def _is_shape(shape: Any) -> bool:
-    return isinstance(shape, list) and all(isinstance(size, int) for size in shape)
 
 
 def rank_of(metadata: Mapping[str, Any]) -> int | None:

@@ -39,6 +39,9 @@ export function MomentFigures({ view }: { view: View }) {
   )
 }
 
+/** A place is shortened; a category loses its underscores. */
+const wordsOf = (label: string) => (/^[a-z_]+$/.test(label) ? label.replaceAll('_', ' ') : shortFrame(label, 44))
+
 export function BlocksKey(props: {
   engine: React.RefObject<BlocksEngine | null>
   /** Changes with the visible part; null while loading. */
@@ -70,10 +73,10 @@ export function BlocksKey(props: {
             <Swatch color={color} />
             {onPick && !isNothing ? (
               <button type="button" className={css.pick} onClick={() => onPick(label)}>
-                {shortFrame(label, 44)}
+                {wordsOf(label)}
               </button>
             ) : (
-              <span className={css.name}>{shortFrame(label, 44)}</span>
+              <span className={css.name}>{wordsOf(label)}</span>
             )}
           </li>
         ))}
