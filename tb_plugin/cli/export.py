@@ -72,7 +72,11 @@ def _write_tables(session: Session, entries: Sequence[Entry], arguments: argpars
             print_line(f"{target}: {count:,} rows")
 
 
-def _write_chrome(session: Session, entries: Sequence[Entry], arguments: argparse.Namespace) -> None:
+def _write_chrome(session: Session, found: Sequence[Entry], arguments: argparse.Namespace) -> None:
+    # A run may also have snapshots and dumps of flight recorders.
+    entries = [entry for entry in found if model_of(entry.files.reader).type is TraceTable]
+    if not entries:
+        raise BadRequest("Only traces have events.", found[0].files.url, "Choose another profile.")
     several = {f"--{name}": {entry.key[at] for entry in entries} for name, at in (("run", 0), ("span", 2))}
     for option, values in several.items():
         if len(values) > 1:
@@ -82,8 +86,7 @@ def _write_chrome(session: Session, entries: Sequence[Entry], arguments: argpars
     def traces() -> Iterator[TraceTable]:
         for entry in entries:
             model = read(entry)
-            if not isinstance(model, TraceTable):
-                raise BadRequest("Only traces have events.", entry.files.url, "Choose another profile.")
+            assert isinstance(model, TraceTable)
             yield model
 
     def write(path: Path) -> str:

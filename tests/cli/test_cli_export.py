@@ -120,6 +120,13 @@ def test_one_profile_as_chrome_json(tmp_path: Path) -> None:
     assert found.facts == want.facts
 
 
+def test_a_snapshot_beside_the_traces_is_not_in_the_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(SAMPLES / "ddp_gloo", tmp_path / "run")
+    shutil.copy(SAMPLES / "synthetic_memory/leaking.pickle.gz", tmp_path / "run")
+    assert export(tmp_path / "run", "chrome", tmp_path / "ranks.json", "--span", "1") == 0
+    assert "2 ranks" in capsys.readouterr().out
+
+
 def test_what_cannot_be_exported_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gpu = SAMPLES / "synthetic_gpu"
     assert export(gpu, "parquet", tmp_path, "--table", "none") == 2
