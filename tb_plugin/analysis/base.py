@@ -109,6 +109,8 @@ class Frame(msgspec.Struct, frozen=True, eq=False, dict=True):
     row_key: Sequence[str]
     name_column: str
     sort: Sort | None = None
+    sql: str = ""
+    """Query that reproduces the table (docs/reference/sql.md); "" = none."""
 
     @cached_property
     def totals(self) -> dict[str, Scalar]:
@@ -276,6 +278,7 @@ def page(frame: Frame, params: Params) -> Table:
         sort=sort,
         totals=frame.totals,
         extremes=frame.extremes,
+        sql=frame.sql,
     )
 
 

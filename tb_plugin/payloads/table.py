@@ -39,3 +39,5 @@ class Table(Struct, frozen=True, tag_field="kind", tag="table"):
     totals: dict[str, Scalar] = {}
     extremes: dict[str, list[int | float]] = {}
     """Smallest non-zero and largest absolute value of each numeric column, which determine its unit."""
+    sql: str = ""
+    """Query that reproduces the table, for the view ``sql``; "" = none."""

@@ -318,6 +318,23 @@ def _counters(trace: TraceTable) -> Columns:
     }
 
 
+def _findings(trace: TraceTable) -> Columns:
+    from tb_plugin.rules._ordered_findings import findings_of
+
+    found = findings_of(trace, None).all
+    savings = [each.notice.saving for each in found]
+    return {
+        "rule": pa.array([each.rule.id for each in found], pa.string()),
+        "title": pa.array([each.rule.title for each in found], pa.string()),
+        "severity": pa.array([each.notice.severity for each in found], pa.string()),
+        "confidence": pa.array([each.notice.confidence for each in found], pa.string()),
+        "saving_low_ns": pa.array([None if each is None else each.low_ns for each in savings], pa.float64()),
+        "saving_high_ns": pa.array([None if each is None else each.high_ns for each in savings], pa.float64()),
+        "event": pa.array([each.events[0] if len(each.events) else None for each in found], pa.int64()),
+        "events": pa.array([each.event_count for each in found], pa.int64()),
+    }
+
+
 def _memory_events(model: object) -> Columns | None:
     if isinstance(model, TraceTable):
         table, memory = events_of(model, ""), model.memory
@@ -594,6 +611,21 @@ TABLES: Mapping[str, SqlTable] = {
                 "process": ("", "process id"),
             },
             _trace(_counters),
+        ),
+        SqlTable(
+            "findings",
+            "finding, largest expected saving first",
+            {
+                "rule": ("", "rule"),
+                "title": ("", "title of the rule"),
+                "severity": ("", "high, medium, low or info"),
+                "confidence": ("", "how certain the cause is"),
+                "saving_low_ns": ("ns", "lower bound of the saving per step"),
+                "saving_high_ns": ("ns", "upper bound of the saving per step"),
+                "event": ("", "number of the first event that shows the problem"),
+                "events": ("", "number of events that show the problem"),
+            },
+            _trace(_findings),
         ),
         SqlTable(
             "memory_events",

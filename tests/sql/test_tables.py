@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tb_plugin
+from tb_plugin import registry
+from tb_plugin.analysis.base import Params
 from tb_plugin.sql.tables import TABLES, table_of
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
@@ -134,6 +136,12 @@ def test_steps_of_rows_are_those_of_the_selection():
         assert np.array_equal(of[:-1] == number, select_rows(trace, (label,)).rows)
 
 
+def test_findings(profile):
+    found = rows(profile, "select rule, saving_low_ns, saving_high_ns from findings")
+    listed = [(each.rule, each.saving_low_ns, each.saving_high_ns) for each in profile.findings]
+    assert set(listed) >= {(row["rule"], row["saving_low_ns"], row["saving_high_ns"]) for row in found}
+
+
 def test_snapshots():
     profile = tb_plugin.open(str(SAMPLES / "synthetic_memory"), worker="leaking")
     frame = profile.memory_events()
@@ -154,3 +162,41 @@ def test_ranks_stand_in_one_table():
     assert [row["rank"] for row in found] == job.workers
     for row in found:
         assert row["total"] == job.worker(row["rank"]).kernels().total_ns.sum()
+
+
+TABLE_VIEWS = ("operators", "kernels", "launches")
+
+
+@pytest.mark.parametrize("steps", ["all", "one"])
+def test_queries_reproduce_the_tables_of_views(profile, steps):
+    trace = profile._made()
+    chosen = None if steps == "all" else trace.steps.label[-1:]
+    for view in TABLE_VIEWS:
+        frames = registry.analysis_by_id(view).part(trace, Params(steps=chosen)).frames
+        for name, frame in frames.items():
+            if frame.sql:
+                reproduces(profile, frame, name)
+
+
+def reproduces(profile, frame, name):
+    found = profile.sql(frame.sql)
+    if {"replayed_calls"} <= set(frame.data.column_names) and sum(frame.data["replayed_calls"].to_pylist()):
+        return  # replayed graphs give work to calls that were not recorded
+    keys = list(frame.row_key)
+    shared = [key for key in found.column_names if key in frame.data.column_names and key not in keys]
+    assert set(keys) - {"direction"} <= set(found.column_names) and len(shared) >= 3, name
+    keys = [key for key in keys if key in found.column_names]
+    assert rows_by(found, keys, shared) == rows_by(frame.data, keys, shared), name
+
+
+def rows_by(table, keys, shared):
+    rows = {}
+    for row in table.select([*keys, *shared]).to_pylist():
+        if row["name"] != "(no operator)":
+            key = tuple(None if row[key] in ("", "(no operator)") else row[key] for key in keys)
+            rows[key] = {
+                name: round(value or 0, 3) if not isinstance(value, str) else value
+                for name, value in row.items()
+                if name in shared
+            }
+    return rows

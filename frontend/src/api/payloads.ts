@@ -269,6 +269,7 @@ export interface Table {
     [k: string]: number | string | boolean | null
   }[]
   sort: Sort | null
+  sql: string
   title: string
   total_rows: number
   totals: {

@@ -6,7 +6,7 @@ const metric = (key: string, title: string, unit: Unit): Metric => ({ key, title
 
 const table = (rows: Table['rows'], all = rows.length): Table => ({
   kind: 'table', name: 'kernels', title: 'Kernels', name_column: 'name', row_key: ['name'], offset: 0, limit: 200,
-  sort: null, totals: {}, extremes: {}, total_rows: all, matched_rows: all, rows,
+  sort: null, totals: {}, extremes: {}, sql: "", total_rows: all, matched_rows: all, rows,
   columns: [
     { metric: metric('calls', 'Calls', 'count'), hidden: false, share: false },
     { metric: metric('name', 'Name', 'code'), hidden: false, share: false },

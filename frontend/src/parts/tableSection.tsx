@@ -1,6 +1,6 @@
 // A table with search, filters and columns; stored in the URL.
 
-import { ActionIcon, Checkbox, Popover, TextInput, Tooltip } from '@mantine/core'
+import { ActionIcon, Button, Checkbox, Popover, TextInput, Tooltip } from '@mantine/core'
 import { type CSSProperties, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import { type Query, tableCsvUrl } from '../api/client'
 import type { Table } from '../api/payloads'
@@ -12,7 +12,7 @@ import type { Row, TableQuery } from '../lib/tableRows'
 import { setCurrent } from '../state/current'
 import { usePages } from '../state/tablePages'
 import { joinList, splitList, type Values } from '../state/tensorboardHash'
-import { setRoute, useRoute } from '../state/urlState'
+import { openView, setRoute, useRoute } from '../state/urlState'
 import { CloseButton } from '../widgets/basics'
 import { Switch } from '../widgets/choice'
 import { ColumnsIcon, SearchIcon } from '../widgets/icons'
@@ -173,6 +173,13 @@ export function TableSection(props: {
                 : `${pages.count.toLocaleString('en-US')} of ${counted(table.total_rows, 'row')}`)}
             {group.note && ` · ${group.note}`}
           </span>
+          {table?.sql && (
+            <Tooltip label="Show the query that gives this table">
+              <Button size="sm" variant="default" onClick={() => openView('sql', { query: table.sql ?? '' })}>
+                SQL
+              </Button>
+            </Tooltip>
+          )}
           {table && <ColumnChooser table={table} shown={shown} empty={pages.empty} />}
         </span>
       </div>

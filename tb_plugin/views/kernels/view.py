@@ -26,6 +26,7 @@ from tb_plugin.lib.groupby import Groups, group, ratio
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort
+from tb_plugin.sql.statements import with_sql
 from tb_plugin.views.kernels import VIEW
 from tb_plugin.views.kernels.reported_kernels import STATISTICS, core_times, frames_of, statistics
 
@@ -89,7 +90,7 @@ class Kernels(DeclaredView, entry=VIEW):
             payloads["matrix_unit"] = _matrix_unit(trace, kernels, units)
         facts = {"kernels.calls": len(kernels), "kernels.names": frames["kernels"].data.num_rows}
         facts |= {f"kernels.{word_of(each)}_ns": ns for each, ns in times.items()}
-        return Part(selection.coverage, facts, frames, payloads, (*payloads, "kernels"))
+        return Part(selection.coverage, facts, with_sql(frames, params), payloads, (*payloads, "kernels"))
 
 
 def _counted(trace: TraceTable, kernels: Int64, params: Params) -> Int64:

@@ -24,6 +24,7 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import nest
 from tb_plugin.payloads import Figure, Figures, Payload, Sort
+from tb_plugin.sql.statements import with_sql
 from tb_plugin.views.launches import VIEW
 from tb_plugin.views.launches.launch_table import launch_table, queue_depths
 from tb_plugin.views.launches.metrics import METRICS
@@ -81,7 +82,11 @@ class Launches(DeclaredView, entry=VIEW):
         own = _launches(trace, selection)
         shown = {**own.payloads, **payloads}
         return Part(
-            selection.coverage, {**own.facts, **facts}, {**own.frames, **frames}, shown, (*shown, "runtime_calls")
+            selection.coverage,
+            {**own.facts, **facts},
+            with_sql({**own.frames, **frames}, params),
+            shown,
+            (*shown, "runtime_calls"),
         )
 
 

@@ -29,6 +29,7 @@ from tb_plugin.lib.groupby import Groups, group, ratio, shares
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Notices, Payload, Sort
+from tb_plugin.sql.statements import with_sql
 from tb_plugin.views.operators import VIEW
 
 METRICS = SHARED.adding(
@@ -110,7 +111,11 @@ class Operators(DeclaredView, entry=VIEW):
         if shown.runtime:
             payloads["left_out"] = _left_out(calls)
         return Part(
-            coverage=selection.coverage, facts=facts, frames=frames, payloads=payloads, layout=(*payloads, "operators")
+            coverage=selection.coverage,
+            facts=facts,
+            frames=with_sql(frames, params),
+            payloads=payloads,
+            layout=(*payloads, "operators"),
         )
 
 
