@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 from tb_plugin import __version__
 from tb_plugin.cli.exit_codes import BUG, NOTHING, OK, USAGE
-from tb_plugin.cli.terminal import Parser, complain_of_bug, print_error, warnings_on_stderr
+from tb_plugin.cli.terminal import ROWS_IN_TEXT, Parser, complain_of_bug, print_error, warnings_on_stderr
 from tb_plugin.errors import BadRequest, UserError
 from tb_plugin.service.workers.block_pandas import leave_out_pandas
 
@@ -27,6 +27,7 @@ FRAMES, WEIGHTS, FOLDS = ("both", "python", "operators"), ("host", "device"), ("
 FORMATS = ("folded", "speedscope")
 # Choices of torch-trace sql: ``cli/sql.py``.
 SQL_FORMATS = ("table", "json", "csv", "parquet")
+EXPORT_FORMATS = ("parquet", "arrow", "chrome")
 _WINDOW = "open only these steps (7, 7-9) or times (0ns-500ns) of a trace that does not fit in memory"
 _PATH = "a trace file or a log directory, as a path or URL"
 
@@ -151,6 +152,24 @@ def _add_sql(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", default="", metavar="FILE", help="write to this file instead of stdout")
 
 
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    _add_path(parser)
+    parser.add_argument("--window", default="", help=_WINDOW)
+    parser.add_argument(
+        "--format",
+        choices=EXPORT_FORMATS,
+        required=True,
+        help="parquet, arrow: one file per table of torch-trace sql; chrome: one JSON for Perfetto, with all ranks",
+    )
+    parser.add_argument("--table", action="append", default=[], metavar="T", help="only this table (repeatable)")
+    parser.add_argument(
+        "--output",
+        required=True,
+        metavar="FILE_OR_FOLDER",
+        help="a folder for tables; for one table or for Chrome JSON, a file (.gz: compressed)",
+    )
+
+
 def _add_summarize(parser: argparse.ArgumentParser) -> None:
     _add_path(parser)
     parser.add_argument(
@@ -220,7 +239,12 @@ def _add_capture(parser: argparse.ArgumentParser, prefix: str = "", whose: str =
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "markdown", "json"), default="text", help="format of the output")
-    parser.add_argument("--top", type=_positive, default=10, metavar="N", help="rows per table in text and Markdown")
+    parser.add_argument(
+        "--top",
+        type=_positive,
+        metavar="N",
+        help=f"rows per table (default: {ROWS_IN_TEXT} in text and Markdown, all in JSON)",
+    )
 
 
 def _whole(text: str) -> int:
@@ -240,6 +264,7 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "diff": ("compare two profiles; fail if a change exceeds a limit", _add_diff),
     "stacks": ("write stacks for a flame graph or for speedscope", _add_stacks),
     "sql": ("run a SQL query over the events of profiles", _add_sql),
+    "export": ("write profiles as Parquet, Arrow or Chrome JSON", _add_export),
     "summarize": ("compute rank summaries, so that the page Ranks opens without the traces", _add_summarize),
     "doctor": ("list which files were found or skipped, and why", _add_doctor),
 }

@@ -17,7 +17,7 @@ from tb_plugin.cli.exit_codes import GATE_FAILED, OK
 from tb_plugin.cli.gates import ALIASES, Facts, Gate, Verdict, judge, parse_gate
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
 from tb_plugin.cli.session import capture_message, place_of, progress_bar, read_first, scan_path, workers_for
-from tb_plugin.cli.terminal import write_json
+from tb_plugin.cli.terminal import ROWS_IN_TEXT, write_json
 from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.findings import data_notices, findings, with_finding_count
 from tb_plugin.format import column_scale, format_change, format_number, format_value
@@ -77,8 +77,8 @@ class _Pair(msgspec.Struct, frozen=True):
         answer = self.workspace.group(self.places[1], self.view_id, params, self.exp_steps)
         return msgspec.json.decode(answer, type=View)
 
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        params = self.params(table, measure="all")
+    def rows(self, table: str, limit: int | None) -> list[dict[str, Any]]:
+        params = self.params(table, limit, measure="all")
         return msgspec.json.decode(
             self.workspace.group(self.places[1], self.view_id, params, self.exp_steps), type=Table
         ).rows
@@ -117,10 +117,10 @@ def diff(arguments: argparse.Namespace) -> int:
         sides = pair.numbers() if gates or arguments.format == "json" else None
         verdicts = _verdicts(gates, sides, strict=arguments.strict) if sides else []
         if arguments.format == "json" and sides:
-            _print_json(pair, sides, verdicts)
+            _print_json(pair, sides, verdicts, arguments.top)
         else:
             printer = MarkdownPrinter() if arguments.format == "markdown" else TextPrinter()
-            _print(pair, verdicts, arguments.top, printer)
+            _print(pair, verdicts, arguments.top or ROWS_IN_TEXT, printer)
     finally:
         workspace.close()
     return OK if all(verdict.passed for verdict in verdicts) else GATE_FAILED
@@ -232,7 +232,7 @@ def _print_tree(tree: Tree, printer: Printer) -> None:
     printer.rows([Heading("place"), *(Heading(f"{title} [{scale.symbol}]", "number") for title in titles)], rows)
 
 
-def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[Verdict]) -> None:
+def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[Verdict], top: int | None) -> None:
     trees = {value: pair.view(1, measure) for value, measure in TREES.items()}
     facts = (sides[0].facts, sides[1].facts)
     whole = trees["host_ns"]
@@ -249,7 +249,7 @@ def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[
         "findings": findings(whole.payloads.values()),
         "facts": {name: _fact(name, *facts) for name in sorted({*facts[0], *facts[1]})},
         "call_tree": {value: _nodes(view.payloads.get("call_tree")) for value, view in trees.items()},
-        "tables": {name: pair.rows(name) for name in names},
+        "tables": {name: pair.rows(name, top) for name in names},
         "gates": [_gate(verdict) for verdict in verdicts],
     }
     write_json(document)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.cli.exit_codes import NOTHING, OK, USAGE
 from tb_plugin.cli.session import Session, capture_message, no_profiles_message, open_session, place_of
-from tb_plugin.cli.terminal import print_error, write_json
+from tb_plugin.cli.terminal import ROWS_IN_TEXT, print_error, write_json_lists
 from tb_plugin.errors import BadRequest, Cancelled, PartFailed, TorchTraceError
 from tb_plugin.findings import data_notices, facts_of, findings, with_finding_count
 from tb_plugin.format import format_time
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tb_plugin.cli.printer import Printer
 
 SCHEMA_VERSION = 3
+# Table of a group whose rows are members of the group in JSON.
+_WORKERS = "workers"
 
 
 def report(arguments: argparse.Namespace) -> int:
@@ -36,7 +38,10 @@ def report(arguments: argparse.Namespace) -> int:
         if view not in known:
             raise BadRequest(f"There is no view {view}.", "--view", f"Available views: {', '.join(known)}.")
     wanted = Place(arguments.run, arguments.worker, arguments.span, arguments.window)
-    made = _Report(open_session(arguments.path, wanted, arguments.capture), arguments)
+    # JSON always has the findings, which are those of the default view.
+    views = [] if arguments.format == "json" else arguments.view or []
+    is_brief = bool(views) and not any(registry.analysis_by_id(view).traits.cached for view in views)
+    made = _Report(open_session(arguments.path, wanted, arguments.capture, is_brief), arguments)
     try:
         if arguments.format == "json":
             return made.write_json()
@@ -54,30 +59,41 @@ class _Report:
         self._failures = session.failures
         self._arguments = arguments
         self._wanted: list[str] | None = arguments.view
+        self._top = arguments.top or ROWS_IN_TEXT
         self._params = Params(phase=arguments.phase, pattern=arguments.pattern)
         if not session.entries and not self._failures.listed:
             self._failures.add(arguments.path, no_profiles_message())
 
     def write_json(self) -> int:
-        profiles: list[dict[str, Any]] = []
-        for entry in self._session.load_all():
-            try:
-                profiles.append(self._profile(entry))
-            except TorchTraceError as error:
-                self._failures.add_profile(entry, error)
-        groups = []
+        reported = 0
+
+        def profiles() -> Iterator[dict[str, Any]]:
+            nonlocal reported
+            for entry in self._session.load_all():
+                try:
+                    profile = self._profile(entry)
+                except TorchTraceError as error:
+                    self._failures.add_profile(entry, error)
+                    continue
+                reported += 1
+                yield profile
+
+        lists = {"profiles": profiles(), "groups": self._json_groups(), "failed": self._failures.listed}
+        write_json_lists({"schema_version": SCHEMA_VERSION}, lists)
+        return self._exit_code(reported)
+
+    def _json_groups(self) -> Iterator[dict[str, Any]]:
         for analysis, place in self._groups:
             try:
-                groups.append(self._group(analysis, place))
+                group = self._group(analysis, place)
             except TorchTraceError as error:
                 self._failures.add_group(analysis.title, place, error)
-        document = {"schema_version": SCHEMA_VERSION, "profiles": profiles, "groups": groups}
-        write_json(document | {"failed": self._failures.listed})
-        return self._exit_code(len(profiles))
+                continue
+            yield group
 
     def _profile(self, entry: Entry) -> dict[str, Any]:
         arguments, place, views = self._arguments, self._place(entry), self._views_of(entry)
-        numbers = self.workspace.numbers(place, self._wanted, arguments.steps, self._params)
+        numbers = self.workspace.numbers(place, self._wanted, arguments.steps, self._params, arguments.top)
         notices = data_notices(numbers.notices)
         always = {name: msgspec.Raw(b"[]") for analysis in views for name in analysis.traits.tables}
         found, summary = entry.files, entry.summary
@@ -101,7 +117,8 @@ class _Report:
 
     def _group(self, analysis: Analysis[Any], place: Place) -> dict[str, Any]:
         def rows(table: str) -> list[dict[str, Any]]:
-            answer = self.workspace.group(place, analysis.id, Params(table=table, limit=None), self._arguments.steps)
+            limit = None if table == _WORKERS else self._arguments.top
+            answer = self.workspace.group(place, analysis.id, Params(table=table, limit=limit), self._arguments.steps)
             return msgspec.json.decode(answer, type=Table).rows
 
         view = self._group_view(analysis, place, 1)
@@ -112,7 +129,7 @@ class _Report:
         return {
             "run": place.run,
             "span": place.span,
-            "workers": {row["worker"]: {fact: row[key] for fact, key in facts} for row in tables.pop("workers", [])},
+            "workers": {row["worker"]: {fact: row[key] for fact, key in facts} for row in tables.pop(_WORKERS, [])},
             "facts": facts_of(view),
             "findings": findings(view.payloads.values(), answers=True),
             "data_notices": data_notices(view.payloads.values()),
@@ -159,7 +176,7 @@ class _Report:
     def _print_groups(self, printer: Printer) -> None:
         for analysis, place in self._groups:
             try:
-                view = self._group_view(analysis, place, self._arguments.top)
+                view = self._group_view(analysis, place, self._top)
             except TorchTraceError as error:
                 self._failures.add_group(analysis.title, place, error)
                 continue
@@ -171,7 +188,7 @@ class _Report:
         return msgspec.json.decode(answer, type=View)
 
     def _view_or_failure(self, entry: Entry, view: str) -> View | PartFailed:
-        params = replace(self._params, limit=self._arguments.top)
+        params = replace(self._params, limit=self._top)
         try:
             answer = self.workspace.view(self._place(entry), view, params, self._arguments.steps)
         except PartFailed as error:

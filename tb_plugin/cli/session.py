@@ -134,15 +134,21 @@ class Session(msgspec.Struct):
             yield from self._load(ranks)
 
 
-def open_session(path: str, wanted: Place = Place(), capture: str = "") -> Session:  # noqa: B008 (frozen)
-    """Scans a path once, and selects profiles and their window. Raises UserError."""
+def open_session(
+    path: str,
+    wanted: Place = Place(),  # noqa: B008 (frozen)
+    capture: str = "",
+    is_brief: bool = False,
+) -> Session:
+    """Scans a path once, and selects profiles and their window. ``is_brief``: see Workspace. Raises UserError."""
     parse_window(wanted.window)
     catalog, store = scan_path(path), open_store()
     catalog.ranks = partial(merged_ranks, store)
     catalog.split_merged_files()
     found = catalog.entries()
     is_single = len(found) == 1 and not wanted.window
-    workspace = Workspace(catalog, workers_for(1 if is_single or not found else len(catalog.matching(wanted))), store)
+    count = 1 if is_single or not found else len(catalog.matching(wanted))
+    workspace = Workspace(catalog, workers_for(count), store, is_brief)
     if is_single:
         read_first(workspace, found)
     entries = [entry.at(wanted.window) for entry in catalog.matching(wanted)] if found else []

@@ -29,7 +29,8 @@ def sql(arguments: argparse.Namespace) -> int:
     form, output = arguments.format, arguments.output
     if form == "parquet" and not output and sys.stdout.isatty():
         raise BadRequest("Parquet is not text.", "--format", "Add --output FILE.")
-    session = open_session(arguments.path, Place(arguments.run, arguments.worker, arguments.span, arguments.window))
+    wanted = Place(arguments.run, arguments.worker, arguments.span, arguments.window)
+    session = open_session(arguments.path, wanted, is_brief=True)
     try:
         entries = list(session.load_all())
         for failure in session.failures.listed:

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Width of a table in cells if stdout is no terminal and COLUMNS is not set.
 PIPED_WIDTH = 120
+# Rows of a table in text and Markdown without --top.
+ROWS_IN_TEXT = 10
 
 
 def print_line(text: str, bold: bool = False) -> None:
@@ -42,8 +44,26 @@ def complain_of_bug(error: BaseException) -> None:
 
 def write_json(document: object) -> None:
     r"""Writes a document as one line of JSON to stdout. Unsafe characters become ``\uXXXX``."""
+    _write(_encoded(document) + b"\n")
+
+
+def write_json_lists(first: Mapping[str, object], lists: Mapping[str, Iterable[object]]) -> None:
+    """Does ``write_json`` for an object of ``first`` and ``lists``. Each item of a list is written when it comes."""
+    _write(_encoded(first)[:-1])
+    for key, items in lists.items():
+        _write(f',"{key}":['.encode())
+        for number, item in enumerate(items):
+            _write((b"," if number else b"") + _encoded(item))
+        _write(b"]")
+    _write(b"}\n")
+
+
+def _encoded(document: object) -> bytes:
     text = msgspec.json.encode(document).decode()
-    data = (text if text.isprintable() else _HIDDEN.sub(_escape, text)).encode() + b"\n"
+    return (text if text.isprintable() else _HIDDEN.sub(_escape, text)).encode()
+
+
+def _write(data: bytes) -> None:
     sys.stdout.flush()
     left = memoryview(data)
     while left:

@@ -14,6 +14,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from tb_plugin import __version__
 from tb_plugin.errors import CacheFileLost, Cancelled, TorchTraceError, UserError
@@ -25,7 +26,7 @@ from tb_plugin.service.states import Entry, Load
 from tb_plugin.service.summaries.sources import OpenSummary, any_summary
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE, local_file_sizes, peak_memory_bytes, unseen_sizes
 from tb_plugin.service.workers.model_cache import ModelFile
-from tb_plugin.service.workers.parse import Limits, Open, Parse, Summary, rank_ending
+from tb_plugin.service.workers.parse import Complete, Limits, Open, Parse, Summary, rank_ending
 from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.question import ABANDONED_READ_SECONDS, WAITING, Options, Progress, Question
 from tb_plugin.service.workers.user_rules import class_rules, own_steps
@@ -49,8 +50,9 @@ _LARGE_BYTES = 1024**3
 
 
 class Loader:
-    def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore) -> None:
+    def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore, is_brief: bool = False) -> None:
         self._catalog = catalog
+        self._is_brief = is_brief
         self._workers = workers
         self._store = store
         self._lock = threading.RLock()
@@ -149,6 +151,10 @@ class Loader:
         with self._lock:
             if entry.load is not load:
                 return
+            if known is not None and known.is_brief and not self._is_brief:
+                file = ModelFile(str(columns), model_of(entry.files.reader).id)
+                self._complete(entry, load, Complete(file, known.columns, str(summary)))
+                return
             if known is not None:
                 _settle(entry, load, known, str(columns))
                 return
@@ -156,6 +162,12 @@ class Loader:
             self._store.remove(columns)
             self._store.remove(summary)
             self._read(entry, load)
+
+    def _complete(self, entry: Entry, load: Load, question: Complete) -> None:
+        path = question.file.path
+        job = self._workers.submit(question, key=path, label=entry.files.url)
+        load.reading(job, path, is_part=False)
+        job.future.add_done_callback(lambda future: self._finish(entry, load, future))
 
     def _fetch(self, entry: Entry, load: Load) -> None:
         found, local, before = entry.files, dict[str, Located](), 0
@@ -212,6 +224,7 @@ class Loader:
             peak = need if limits is None else min(need, limits.budget_bytes)
             options |= {"key": target, "heavy": True, "peak_memory_bytes": peak}
             columns = str(self._store.path(key, rank_ending(found.rank, _COLUMNS)))
+            question = replace(question, is_brief=self._is_brief)
         else:
             (file,) = paths.values()
             question = OpenSummary(any_summary(file), model_of(found.reader).id, found.url, is_checked=False)

@@ -66,13 +66,16 @@ EVERYTHING = Params()
 
 
 class Workspace:
-    """Owns the catalog, the loader and the workers. Call ``close`` to stop them."""
+    """Owns the catalog, the loader and the workers. Call ``close`` to stop them.
 
-    def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore) -> None:
+    If ``is_brief`` is set, reading computes no views, for commands that need few of them.
+    """
+
+    def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore, is_brief: bool = False) -> None:
         self.catalog = catalog
         self._workers = workers
         self._store = store
-        self._loader = Loader(catalog, workers, store)
+        self._loader = Loader(catalog, workers, store, is_brief)
         self.captures = Captures(catalog, self._loader)
         self._scheduler = PartScheduler(self._loader, self.captures, workers, store)
         self._desk = Desk(workers)
@@ -190,12 +193,17 @@ class Workspace:
         raise Cancelled("The file changed while it was read.")
 
     def numbers(
-        self, place: Place, view_ids: Sequence[str] | None = None, steps: str = "", asked: Params = EVERYTHING
+        self,
+        place: Place,
+        view_ids: Sequence[str] | None = None,
+        steps: str = "",
+        asked: Params = EVERYTHING,
+        top: int | None = None,
     ) -> Numbers:
         """Waits for the profile, and returns facts, tables and notices of views.
 
         If ``view_ids`` is None, includes all views. Notices of the default view are always included. ``asked``
-        selects a phase. Raises UserError.
+        selects a phase. ``top`` limits the rows of each table, as the pages sort them. Raises UserError.
         """
         pictures = {analysis.id for analysis in registry.analyses() if analysis.traits.place == "picture"}
         for _ in range(CHANGES):
@@ -211,7 +219,7 @@ class Workspace:
             ]
             counted = [view for view in of_jobs if (view not in pictures if view_ids is None else view in view_ids)]
             opened = self.captures.waited(entry, place.capture)
-            question = AskNumbers(opened.file, tuple(wanted), tuple(views[:1]), tuple(counted), params)
+            question = AskNumbers(opened.file, tuple(wanted), tuple(views[:1]), tuple(counted), params, top)
             answer = self._run(opened, question)
             if answer is not None:
                 return msgspec.json.decode(answer, type=Numbers)

@@ -80,6 +80,13 @@ def _of_names(trace: TraceTable, ids: Rows, rename: Callable[[str], str]) -> pa.
     return _coded(groups.of, [rename(trace.strings[name]) for name in ids[groups.first].tolist()])
 
 
+def _addresses(values: Int64) -> pa.Array:
+    """Returns addresses as the tables of snapshots do. 0 = unknown."""
+    groups = group(values)
+    texts = [f"{value & 0xFFFF_FFFF_FFFF_FFFF:#x}" for value in values[groups.first].tolist()]
+    return _coded(np.where(values == 0, MISSING, groups.of), texts)
+
+
 def _step(trace: TraceTable, rows: Rows) -> pa.Array:
     return _coded(steps_of_rows(trace)[rows], trace.steps.label)
 
@@ -335,7 +342,7 @@ def _memory_events(model: object) -> Columns | None:
             "device": table["device"].combine_chunks(),
             "time_ns": pa.array(memory.time_ns),
             "bytes": pa.array(memory.bytes),
-            "address": _known(memory.address, 0),
+            "address": _addresses(memory.address),
             "allocated_bytes": _known(memory.total_allocated),
             "reserved_bytes": _known(memory.total_reserved),
         }

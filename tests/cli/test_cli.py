@@ -111,6 +111,40 @@ def test_all_rows_come(capsys, tmp_path):
     assert len(document["profiles"][0]["tables"]["operators"]) == 1500
 
 
+def test_top_limits_the_tables_of_json_as_those_of_text(capsys):
+    gpu = SAMPLES / "synthetic_gpu"
+    (whole,) = report(capsys, gpu, "--view", "kernels")[1]["profiles"]
+    (top,) = report(capsys, gpu, "--view", "kernels", "--top", "3")[1]["profiles"]
+    assert {name: len(rows) for name, rows in top["tables"].items()} == {
+        name: min(3, len(rows)) for name, rows in whole["tables"].items()
+    }
+    longest = sorted(whole["tables"]["kernels"], key=lambda row: -row["total_ns"])[:3]
+    assert top["tables"]["kernels"] == longest
+    assert {**top, "tables": 0} == {**whole, "tables": 0}
+    (group,) = report(capsys, SAMPLES / "synthetic_ddp", "--view", "distributed", "--top", "1")[1]["groups"]
+    assert len(group["tables"]["clocks"]) == 1 and len(group["workers"]) == 4
+
+
+def test_json_comes_profile_by_profile(capsysbinary, logs, monkeypatch):
+    written = []
+    numbers = Workspace.numbers
+
+    def counted(self, *arguments):
+        written.append(capsysbinary.readouterr().out)
+        return numbers(self, *arguments)
+
+    monkeypatch.setattr(Workspace, "numbers", counted)
+    assert cli.main(["report", str(logs), "--format", "json"]) == 0
+    written.append(capsysbinary.readouterr().out)
+    assert [text[:20] for text in written] == [
+        b'{"schema_version":3,',
+        b'{"run":"a","worker":',
+        b',{"run":"b","worker"',
+    ]
+    document = json.loads(b"".join(written))
+    assert [profile["run"] for profile in document["profiles"]] == ["a", "b"]
+
+
 def test_one_bad_file_among_good_ones(capsys, logs):
     (logs / "b" / "w.1.pt.trace.json").write_text("no trace")
     code, document = report(capsys, logs)

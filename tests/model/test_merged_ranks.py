@@ -127,6 +127,33 @@ def test_ranks_have_the_numbers_of_their_files(merge: Merge) -> None:
         assert found == want
 
 
+@pytest.mark.parametrize(
+    "stated",
+    [
+        1,
+        [],
+        {"rank0": {}, "rank1": 5},
+        {"rank0": {"processes": [1]}, "rank1": {"processes": {"none": "x"}}},
+        {"rank0": {"processes": {"none": 1}}, "rank1": {"processes": None}},
+    ],
+)
+def test_lists_of_processes_that_help_nothing_are_ignored(stated: object) -> None:
+    assert list(ranks_of({**text_pids([file_of(0), file_of(1)]), "rankMetadata": stated})) == ["rank0", "rank1"]
+
+
+def test_listed_processes_are_ranks_even_without_device_work_and_rank_numbers() -> None:
+    """Ids are those of the rank again; a listed process without events, and one of another type, are nothing."""
+    events = [op for pid in (7, 10_000_007) for op in json.loads(trace().op("aten::a", 1, 5).text())["traceEvents"]
+              if op.update(pid=pid) is None]  # fmt: skip
+    stated = {
+        "a": {"processes": {"7": "7"}, "host_name": "first"},
+        "b": {"processes": {"10000007": "7", "10000008": "8", "10000009": 9}, "host_name": "second"},
+    }
+    found = ranks_of({"schemaVersion": 1, "rankMetadata": stated, "traceEvents": events})
+    assert {name: table.metadata["host_name"] for name, table in found.items()} == {"a": "first", "b": "second"}
+    assert [[track.pid for track in table.tracks] for table in found.values()] == [["7"], ["7"]]
+
+
 def test_events_of_no_rank_are_counted() -> None:
     """Sorted by time, with offsets: nobody knows whose the windows of the profiler are, both of the pid "Spans"."""
     merged = offsets([file_of(0), file_of(1)])

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tb_plugin import api
 from tb_plugin.analysis.base import Params
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.formats.kineto.reader import KinetoReader
@@ -38,6 +39,16 @@ def test_the_whole_trace_exported_gives_the_same_numbers(run: str, tmp_path: Pat
         assert before.facts == after.facts
         for name, frame in before.frames.items():
             assert frame.data.to_pydict() == after.frames[name].data.to_pydict(), name
+
+
+@pytest.mark.parametrize("place", ["clang", "jax_cpu", "viztracer_cpu", "node", "chromium"])
+def test_traces_of_other_tools_stay_what_they_are(place: str, tmp_path: Path) -> None:
+    original = api.open(str(SAMPLES / place))
+    write_window(original._made(), None, None, str(tmp_path / "window.json.gz"))
+    exported = api.open(str(tmp_path / "window.json.gz"))
+    assert isinstance(original, api.OpenProfile) and isinstance(exported, api.OpenProfile)
+    assert exported.facts == original.facts
+    assert exported.table("phases", "phases").equals(original.table("phases", "phases"))
 
 
 def test_a_window_holds_what_touches_it_and_nothing_else(tmp_path: Path) -> None:

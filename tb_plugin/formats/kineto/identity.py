@@ -25,12 +25,15 @@ _HOST_EVENT = re.compile(
 _MERGED = re.compile(
     rb'"cat"\s*:\s*"(?:cpu_op|user_annotation|cuda_runtime|python_function)"[^{}]{0,4096}?"pid"\s*:\s*"[^"]*[^"\d]'
 )
+_MERGED_HERE = b'"rankMetadata"'
 _STEP = re.compile(rb'"ProfilerStep#(\d{1,9})"')
 _FIRST_NS, _LAST_NS = 10**18, 4 * 10**18  # 2001 to 2096, nanoseconds since 1970
 
 
 def identify(head: bytes) -> JobInfo | None:
     """Returns the job in the first bytes; None for a single process, and for a merged file."""
+    if _MERGED_HERE in head[:64]:
+        return None
     match = _JOB_KEY.search(head)
     # Rank lists of a large job may exceed the bytes read; the fields before them are enough.
     job = head[match.end() : match.end() + 4096] if match else b""

@@ -16,6 +16,8 @@ from tb_plugin.model.trace.report import Issue
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.table import RawTrace
 
+# Metadata by rank, in files that Torch Trace merged, and in it the process ids of the rank by those in the file.
+RANK_METADATA, PROCESSES = "rankMetadata", "processes"
 # Prefixes and suffixes of process numbers written by merging tools.
 _TAGS = (
     re.compile(r"(?s)(.*\D)\d+"),  # "[TP00] 5000", "rank0_5000"
@@ -80,6 +82,8 @@ def _repeated(raw: RawTrace) -> int:
 
 def processes(raw: RawTrace) -> tuple[Int32, list[str]] | None:
     """Returns the process of each row (-1 = unknown) and the names of the processes; None for a single process."""
+    if (stated := _stated(raw)) is not None:
+        return stated
     on_device = of_kind(raw.kind, *ON_DEVICE)
     pids = len(raw.strings)
     counted = raw.pid + 1  # -1 = none
@@ -103,6 +107,21 @@ def processes(raw: RawTrace) -> tuple[Int32, list[str]] | None:
                 return process, _labels(raw, process, list(number))
     by_launches = _by_launches(raw, on_device, hosts)
     return None if by_launches is None else (by_launches, _labels(raw, by_launches))
+
+
+def _stated(raw: RawTrace) -> tuple[Int32, list[str]] | None:
+    ranks = raw.metadata.get(RANK_METADATA)
+    if not isinstance(ranks, dict) or len(ranks) < 2:
+        return None
+    number: dict[str, int] = {}
+    for n, rank in enumerate(ranks.values()):
+        listed = rank.get(PROCESSES) if isinstance(rank, dict) else None
+        number |= dict.fromkeys(listed if isinstance(listed, dict) else (), n)
+    of_pid = np.full(len(raw.strings) + 1, MISSING, np.int32)  # the last entry is for index -1
+    used = np.unique(raw.pid[raw.pid != MISSING]).tolist()
+    of_pid[used] = [number.get(raw.strings[pid], MISSING) for pid in used]
+    process = of_pid[raw.pid]
+    return None if (process == MISSING).all() else (process, list(ranks))
 
 
 def _tag_in(text: str, tags: Iterable[str]) -> str:

@@ -10,13 +10,15 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from tb_plugin.lib.arrays import Bool, Int32
 from tb_plugin.lib.groupby import places_of
 from tb_plugin.model.trace.extra_columns import moved_columns
 from tb_plugin.model.trace.hardware import DeviceInfo
-from tb_plugin.model.trace.merged_processes import processes
+from tb_plugin.model.trace.merged_processes import PROCESSES, RANK_METADATA, processes
 from tb_plugin.model.trace.report import Issue
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import RawTrace
@@ -60,8 +62,11 @@ def rank_traces(raw: RawTrace) -> list[RankTrace]:
         return []
     numbers = _rank_numbers(raw, process, stated, labels)
     working = np.bincount(process[work], minlength=len(labels)) > 0
-    # A process without device work is a rank only if the file contains its rank number.
-    ranks = [n for n in range(len(labels)) if working[n] or numbers[n] is not None]
+    # A process without device work is a rank only if the file contains its rank number, or lists it as a rank.
+    is_listed = RANK_METADATA in raw.metadata
+    ranks = [
+        n for n in np.unique(process[process != MISSING]).tolist() if working[n] or numbers[n] is not None or is_listed
+    ]
     if not 2 <= len(ranks) <= _MOST_WORKERS:
         return []
     raw = _with_numbered_devices(raw)
@@ -69,7 +74,7 @@ def rank_traces(raw: RawTrace) -> list[RankTrace]:
     pids = _process_of_pids(raw, process)
     left = int((~np.isin(process, ranks)).sum())
     return [
-        RankTrace(name, partial(_one_process, raw, process, pids, n, numbers[n], _issues(name, names, left)))
+        RankTrace(name, partial(_one_process, raw, process, pids, n, numbers[n], labels[n], _issues(name, names, left)))
         for n, name in zip(ranks, names, strict=True)
     ]
 
@@ -173,7 +178,7 @@ def _issues(name: str, names: Sequence[str], left: int) -> tuple[Issue, ...]:
 
 
 def _one_process(
-    raw: RawTrace, process: Int32, of_pid: Int32, n: int, rank: int | None, issues: tuple[Issue, ...]
+    raw: RawTrace, process: Int32, of_pid: Int32, n: int, rank: int | None, label: str, issues: tuple[Issue, ...]
 ) -> RawTrace:
     place, pids = np.flatnonzero(process == n), of_pid == n
     position = places_of(place, len(process))
@@ -191,7 +196,7 @@ def _one_process(
         events_in_file=raw.report.events_in_file - others,
         issues=(*raw.report.issues, *issues),
     )
-    return replace(
+    found = replace(
         raw,
         **{name: getattr(raw, name)[place] for name in _ROWS},
         **{name: _section(getattr(raw, name), position) for name in _SECTIONS},
@@ -208,6 +213,7 @@ def _one_process(
         metadata=_metadata(raw, rank),
         report=report,
     )
+    return _as_exported(found, label)
 
 
 def _devices(raw: RawTrace, device: npt.NDArray[np.int16]) -> tuple[tuple[DeviceInfo, ...], npt.NDArray[np.int16]]:
@@ -234,6 +240,44 @@ def _section(section: Columns, position: Int32) -> Columns:
     row = position[section.row]
     kept: Columns = replace(_taken(section, row != MISSING), row=row[row != MISSING])
     return kept
+
+
+def _as_exported(raw: RawTrace, label: str) -> RawTrace:
+    """Returns a rank of a file that Torch Trace merged with its own metadata, process ids and names of processes."""
+    metadata = dict(raw.metadata)
+    ranks = metadata.pop(RANK_METADATA, None)
+    own = ranks.get(label) if isinstance(ranks, dict) else None
+    if not isinstance(own, dict):
+        return raw
+    metadata |= {key: value for key, value in own.items() if key != PROCESSES}
+    listed = own.get(PROCESSES)
+    old = {pid: text for pid, text in (listed if isinstance(listed, dict) else {}).items() if isinstance(text, str)}
+    found = pc.index_in(pa.array(list(old), pa.large_string()), value_set=raw.strings.array)
+    place = pc.fill_null(found, MISSING).to_numpy().astype(np.int64)
+    strings, ids = raw.strings.extended(pa.array(list(old.values()), pa.large_string()))
+    of_pid = np.arange(len(strings) + 1, dtype=np.int32)
+    of_pid[place] = ids
+    of_pid[-1] = MISSING  # also for listed processes without events
+
+    def moved(columns: Columns, *fields: str) -> Columns:
+        renamed: Columns = replace(columns, **{name: of_pid[getattr(columns, name)] for name in fields})
+        return renamed
+
+    names = {pid: name.removeprefix(f"{label} ") for pid, name in raw.process_names.items()}
+    return replace(
+        moved(raw, "pid"),
+        strings=strings,
+        memory=moved(raw.memory, "pid"),
+        counters=moved(raw.counters, "pid"),
+        counter_series=moved(raw.counter_series, "pid"),
+        flows=moved(raw.flows, "start_pid", "end_pid"),
+        arrows=moved(raw.arrows, "start_pid", "end_pid"),
+        process_names={old[pid]: name for pid, name in names.items() if pid in old},
+        thread_names={(old[pid], tid): name for (pid, tid), name in raw.thread_names.items() if pid in old},
+        process_order={},
+        thread_order={(old[pid], tid): place for (pid, tid), place in raw.thread_order.items() if pid in old},
+        metadata=metadata,
+    )
 
 
 def _metadata(raw: RawTrace, rank: int | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from tb_plugin.analysis.base import Analysis, ColumnTable, Number, Params, Part, rows_of
+from tb_plugin.analysis.base import Analysis, ColumnTable, Number, Params, Part, matching, rows_of
 from tb_plugin.analysis.failure_notices import failed_payloads
 from tb_plugin.analysis.timeline.tiles import Tile, encode
 from tb_plugin.analysis.view_entry import joining
@@ -107,6 +107,8 @@ class AskNumbers(msgspec.Struct, frozen=True):
     sentence_ids: tuple[str, ...]
     counted_ids: tuple[str, ...]
     params: Params
+    top: int | None = None
+    """Rows of each table, in the order of its page; None = all, in the order of the view."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns ``Numbers`` as JSON. Raises NotFoundError, BadRequest."""
@@ -133,7 +135,8 @@ class AskNumbers(msgspec.Struct, frozen=True):
             # All columns, including those that a page hides because they are empty for this trace.
             shown = [column.metric.key for column in frame.columns]
             others = [key for key in frame.data.column_names if key not in shown]
-            found.tables[name] = msgspec.Raw(to_json(rows_of(frame.data, [*shown, *others])))
+            data = frame.data if self.top is None else frame.data.take(matching(frame, Params())[0][: self.top])
+            found.tables[name] = msgspec.Raw(to_json(rows_of(data, [*shown, *others])))
         return found
 
 

@@ -77,6 +77,8 @@ class Summary(msgspec.Struct, frozen=True):
     """Ranks of a merged file. Each has a column file and a summary. Empty if the file contains one rank."""
     device_word: str = "GPU"
     """Word for the devices of the profile."""
+    is_brief: bool = False
+    """Whether ``data_notice_count``, ``key_figures`` and results of views are left out. ``Complete`` adds them."""
 
 
 def rank_ending(rank: str, ending: str) -> str:
@@ -116,6 +118,8 @@ class Parse(msgspec.Struct, frozen=True):
     own_steps: str = ""
     rank: str = ""
     """For a merged file, the rank whose summary is returned; "" = the first, with a list of all ranks."""
+    is_brief: bool = False
+    """Whether the summary is brief, for commands that do not need more."""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
         """Returns the summary of the profile. Raises UserError, and PartFailed after a bug.
@@ -154,26 +158,11 @@ class Parse(msgspec.Struct, frozen=True):
         report(progress._replace(stage="assembling"))
         made = isolated("Building the profile", lambda: model.assemble(make()))
         models.forget(target)
-
-        def write(partial: Path) -> Seal:
-            report(progress._replace(stage="writing"))
-            model.write(made, str(partial))
-            return seal_of(partial)  # before the rename, because another process may evict it afterwards
-
-        seal = isolated("Writing the columns", partial(put_atomically, target, write))
-        del made, write
+        report(progress._replace(stage="writing"))
+        seal = isolated("Writing the columns", partial(_write_columns, model, target, made))
+        del made
         report(progress._replace(stage="summarising"))
-        file = ModelFile(target, model.id)
-        made = models.model(file)
-        views = _navigation_views(model)
-        for analysis in views:
-            if analysis.traits.cached and missing_of(analysis, made) is None:
-                isolated(analysis.title, partial(models.keep, file, analysis), _nothing)
-        _open_beside(model, made, target)
-        summary = isolated("Summary of the profile", lambda: _summarise(models, file, views, seal))
-        # Written last, because its existence means that all other files exist.
-        put_atomically(summary_target, lambda partial: partial.write_bytes(with_checksum(to_json(summary))))
-        return summary
+        return _write_summary(models, ModelFile(target, model.id), seal, summary_target, self.is_brief)
 
     def _read(self, reader: Reader[Any], report: Report) -> tuple[Any, Progress]:
         """Returns the parsed profile and the final progress. Raises UserError."""
@@ -192,6 +181,41 @@ class Parse(msgspec.Struct, frozen=True):
         except RecursionError as error:
             raise UnreadableTrace("The JSON is nested too deeply.", next(iter(paths))) from error
         return with_own_steps(raw, self.own_steps) if isinstance(raw, RawTrace) else raw
+
+
+def _write_columns(model: Model[Any, Any], target: str, made: Any) -> Seal:
+    def write(partial: Path) -> Seal:
+        model.write(made, str(partial))
+        return seal_of(partial)  # before the rename, because another process may evict it afterwards
+
+    return put_atomically(target, write)
+
+
+class Complete(msgspec.Struct, frozen=True):
+    """Replaces the brief summary of a profile."""
+
+    file: ModelFile
+    seal: Seal
+    summary_target: str
+
+    def answer(self, models: OpenModels, report: Report) -> Summary:
+        """Returns the summary. Raises CacheFileLost, CacheRefused, PartFailed."""
+        report(Progress("summarising"))
+        return _write_summary(models, self.file, self.seal, self.summary_target, is_brief=False)
+
+
+def _write_summary(models: OpenModels, file: ModelFile, seal: Seal, target: str, is_brief: bool) -> Summary:
+    model, made = registry.model_by_id(file.model), models.model(file)
+    views = _navigation_views(model)
+    if not is_brief:
+        for analysis in views:
+            if analysis.traits.cached and missing_of(analysis, made) is None:
+                isolated(analysis.title, partial(models.keep, file, analysis), _nothing)
+        _open_beside(model, made, file.path)
+    summary = isolated("Summary of the profile", lambda: _summarise(models, file, views, seal, is_brief))
+    # Written last, because its existence means that all other files exist.
+    put_atomically(target, lambda partial: partial.write_bytes(with_checksum(to_json(summary))))
+    return summary
 
 
 def _rank_path(path: str, rank: str) -> str:
@@ -278,15 +302,19 @@ def _navigation_views(model: Model[Any, Any]) -> list[Analysis[Any]]:
     return [analysis for analysis in registry.views_of(model) if analysis.traits.place != "detail"]
 
 
-def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any]], seal: Seal) -> Summary:
+def _summarise(
+    models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any]], seal: Seal, is_brief: bool
+) -> Summary:
     model, made = registry.model_by_id(file.model), models.model(file)
     outline = model.outline(made)
     shown, absent = _view_infos(views, made, outline)
     default = registry.analysis_by_id(model.default_view)
-    # The page requests the default view next anyway, so its result is computed and cached now.
-    count, figures = isolated(
-        default.title, lambda: _first(models.part(file, default, Params())), lambda failure: (1, [])
-    )
+    count, figures = 0, list[Figure]()
+    if not is_brief:
+        # The page requests the default view next anyway, so its result is computed and cached now.
+        count, figures = isolated(
+            default.title, lambda: _first(models.part(file, default, Params())), lambda failure: (1, [])
+        )
     return Summary(
         list(outline.steps),
         shown,
@@ -302,6 +330,7 @@ def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any
         absent,
         outline.device,
         device_word=outline.device_word,
+        is_brief=is_brief,
     )
 
 
