@@ -50,7 +50,7 @@ def test_a_gpu_that_is_busy_is_the_limit_and_its_kernels_are_named_by_class() ->
     builder.op("aten::mm", 20, 10).launches(kernel("ampere_sgemm_128x64_tn", 200, 600), at=21)
     builder.op("aten::layer_norm", 40, 10).launches(kernel("vectorized_layer_norm_kernel", 120, 800), at=41)
     assert limit(builder) in (Limit.GPU, Limit.NOTHING)
-    assert mix(builder) == "60 % elementwise and copy, 25 % GEMM, 15 % normalization"
+    assert mix(builder) == "60 % elementwise, 25 % GEMM, 15 % normalization"
 
 
 @pytest.mark.parametrize(("length", "wanted"), [(800, Limit.CPU), (801, Limit.GPU)])

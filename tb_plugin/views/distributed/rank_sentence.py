@@ -11,7 +11,7 @@ from tb_plugin.views.distributed.matching.keys import numbers_of
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.stragglers.detection import MIN_COST_SHARE
 from tb_plugin.views.distributed.stragglers.report import cause_columns, straggler_report
-from tb_plugin.views.distributed.waiting import caused_by
+from tb_plugin.views.distributed.waiting import BOUND, TIMINGS, caused_by
 
 # request parameter with the worker
 OF = "of"
@@ -61,9 +61,13 @@ def _cost_notice(data: JobData, at: int) -> Notice:
 
 def _wait_notice(data: JobData, at: int) -> Notice | None:
     steps = int(data.step_counts[at])
-    if not steps or not _knows_waits(data, at):
+    if not steps or not bool((data.calls.matched & (data.calls.worker == at)).any()):
         return None
     wait = float(data.times[1][at, :-1].sum()) / steps
+    mean = straggler_report(data).mean_ns
+    share = wait / mean if mean else 0.0
+    if share < _MEDIUM_SHARE and not _knows_waits(data, at):
+        return None
     figures: list[Figure] = [METRICS.figure("wait_ns", wait)]
     per = "per step" if steps > 1 else "in the step"
     caused = float(data.caused[at, :-1].sum()) / steps
@@ -76,7 +80,6 @@ def _wait_notice(data: JobData, at: int) -> Notice | None:
     text = f"This rank waits {{wait_ns}} {per} for other ranks"
     if wait > _exposed_ns(data, at):
         text += " (partly overlapped with compute)"
-    share = wait / mean if (mean := straggler_report(data).mean_ns) else 0.0
     severity = severity_of(share) if share >= _MEDIUM_SHARE else "info"
     if (cause := _main_cause(data, at)) is not None:
         figures.append(METRICS.figure("worker", data.names[cause]))
@@ -98,8 +101,9 @@ def _knows_waits(data: JobData, at: int) -> bool:
     """Returns whether at least half of a worker's communication time is in calls that all of their ranks recorded."""
     calls = data.calls
     mine = calls.worker == at
+    known = calls.matched & (calls.waiting.timing != TIMINGS.index(BOUND))
     time = (calls.end_ns - calls.start_ns)[mine]
-    return bool(calls.matched[mine].any()) and 2 * int(time[calls.matched[mine]].sum()) >= int(time.sum())
+    return 2 * int(time[known[mine]].sum()) >= int(time.sum())
 
 
 def _exposed_ns(data: JobData, at: int) -> float:

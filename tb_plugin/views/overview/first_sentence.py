@@ -82,11 +82,8 @@ _ALL = 0.95
 _NAMED = 0.1
 """Minimum share of a category for naming its largest event."""
 _MAX_KERNEL_GROUPS = 3
-_CLASSES = {
-    KernelClass.OTHER: "unknown",
-    KernelClass.COPY: "elementwise and copy",
-    KernelClass.ELEMENTWISE: "elementwise and copy",
-}
+_MOVING = (KernelClass.ELEMENTWISE, KernelClass.COPY)
+"""Classes that are named together: both are limited by memory bandwidth."""
 # View and parameters of the table that contains rows of a kind.
 _EVIDENCE_TABLES: dict[EventKind, tuple[str, dict[str, str]]] = {
     EventKind.KERNEL: ("kernels", {}),
@@ -349,7 +346,8 @@ def _figures_of(findings: Findings, rule: str, *keys: str) -> list[Figure]:
 def _class_shares(verdict: Verdict) -> str:
     groups: dict[str, int] = {}
     for each, time in verdict.mix.items():
-        title = _CLASSES.get(each, _title(each))
+        both = each in _MOVING and all(verdict.mix.get(other) for other in _MOVING)
+        title = "elementwise and copy" if both else _title(each)
         groups[title] = groups.get(title, 0) + time
     total = sum(groups.values())
     largest = sorted(groups, key=lambda each: (-groups[each], each))[:_MAX_KERNEL_GROUPS]
@@ -357,6 +355,8 @@ def _class_shares(verdict: Verdict) -> str:
 
 
 def _title(kernel_class: KernelClass) -> str:
+    if kernel_class is KernelClass.OTHER:
+        return "unknown"
     title = TITLES[kernel_class]
     return title if title.isupper() or kernel_class is KernelClass.MOE else title.lower()
 
