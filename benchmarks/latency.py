@@ -27,6 +27,7 @@ from tb_plugin.web.routes import BASE
 OF_RANKS = ("distributed", "ranks_kernels")
 """Views about several workers."""
 TABLES = {
+    "sql": ("rows",),
     "overview": ("steps", "steps_of_devices", "stated_steps", "longest_ranges", "busiest_threads", "operations"),
     "findings": ("savings", "finding_events", "fusible_kernels"),
     "timeline": (),

@@ -113,6 +113,9 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
         if not (work | of_kind(trace.kind, *_PROGRAM)).any():
             return verdict(Limit.CPU_NOT_RECORDED, part_ns=total)
         if not work.any():
+            silent = _silent_ns(s)
+            if 2 * silent >= total:
+                return verdict(Limit.CPU_NOT_RECORDED, "cpu", "other", part_ns=silent)
             return verdict(Limit.CPU_ONLY, max(("cpu", "other"), key=lambda each: parts[each]))
         is_unknown = mix.get(KernelClass.OTHER, 0) >= MIN_UNKNOWN * sum(mix.values())
         return verdict(Limit.UNKNOWN_KERNELS if mix and is_unknown else Limit.GPU, "kernel")
@@ -123,6 +126,19 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     if limit in once:
         return verdict(limit, *_NAMED_BY.get(limit, ()), part_ns=once[limit])
     return verdict(limit, *_WAITING.get(limit, _WAITING[Limit.CPU]))
+
+
+def _silent_ns(s: Scene) -> int:
+    """Returns the time of the steps in which no CPU call is recorded; 0 if the Python stack is recorded.
+
+    Ranges only say in which part of the program the time passed.
+    """
+    if of_kind(s.trace.kind, EventKind.PYTHON, EventKind.MODULE).any():
+        return 0
+    calls = np.flatnonzero(of_kind(s.trace.kind, EventKind.OPERATOR, EventKind.RUNTIME))
+    loads = shares(s.trace)["dataloader"]
+    busy = join(union(s.trace.start_ns[calls], s.trace.ends(calls)), loads)
+    return measure(subtract(union(s.steps.start_ns, s.steps.end_ns), busy))
 
 
 def _is_cause_recorded(s: Scene) -> bool:

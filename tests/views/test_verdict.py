@@ -203,7 +203,8 @@ def test_operators_that_were_filtered_out_are_told() -> None:
     assert limit(many(1)) is Limit.CPU
     assert limit(many(2)) is Limit.RECORDING
     assert text(many(2)) == (
-        "The recording contains only {sampled_share} of the operators, so what limits the program is unknown."
+        "The recording contains only {sampled_share} of the operators, so what limits the program is unknown. Open the "
+        "complete recording: this file lacks most operators."
     )
     found = findings_of(many(2).table(), None)
     assert found.verdict is not None and found.verdict.recorded == pytest.approx(100 / 199)

@@ -55,6 +55,7 @@ _TEXTS: dict[Limit, str] = {
     Limit.TRUNCATED: "The file is incomplete, so what limits the program is unknown",
 }
 _SECOND = {
+    Limit.RECORDING: "Open the complete recording: this file lacks most operators",
     Limit.INITIALISATION: "Initialization happens once per process and is not part of the steady state",
     Limit.CAPTURE: "Captured launches run later, when the graph is replayed",
     Limit.UNKNOWN_KERNELS: "No check covers {unknown_share} of the kernel time: these kernels are of unknown type",
@@ -220,6 +221,8 @@ def cost_notices(
             "The recording contains no operators and no device work, so the cause of the {step_time_mean_ns} "
             "per step is unknown"
         )
+        if verdict.part_ns < verdict.total_ns:
+            text = f"No operator runs for {_PART}"
     else:
         text = vendor_words(_TEXTS[verdict.limit], word)
         if verdict.limit is Limit.TRUNCATED and verdict.category:
@@ -240,13 +243,15 @@ def cost_notices(
         more, named = _main_name(trace, cost, count)
         evidence = _evidence(trace, cost)
         figures += named
-        if verdict.limit not in _WITHOUT_NAME and not fix:
+        if (verdict.limit not in _WITHOUT_NAME or not device_busy(trace)) and not fix:
             launching = _figures_of(findings, *_LAUNCHING) if verdict.limit is Limit.CPU else []
             text = f"{text}{_SLOW_LAUNCHES if launching else ''}{more}"
             figures += launching
     if verdict.limit is Limit.DATA_LOADING and (first := _figures_of(findings, "data_loading", "first_batch_ns")):
         text += ". The first batch takes {first_batch_ns}, because the workers start"
         figures += first
+    if verdict.limit is Limit.CPU_NOT_RECORDED and verdict.part_ns < verdict.total_ns and not device_busy(trace):
+        text += ". The cause is not recorded"
     if verdict.limit in _SECOND:
         text += f". {_SECOND[verdict.limit]}"
     if verdict.limit is Limit.DATA_LOADING and gpu is not None:
@@ -254,6 +259,8 @@ def cost_notices(
     share = verdict.part_ns / verdict.total_ns
     severity = severity_of(share) if verdict.limit in _HURTS else "info"
     todo = _PROFILE_KERNELS if verdict.limit is Limit.UNKNOWN_KERNELS and not findings.all else ""
+    if verdict.limit is Limit.CPU_NOT_RECORDED and not device_busy(trace):
+        todo = trace.recorder.todo("view.stacks")
     sentence = Notice("largest_cost", severity, f"{text}.", todo, figures, measure="largest_share", evidence=evidence)
     return [sentence, *earlier]
 

@@ -11,6 +11,7 @@ import { TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useActivity } from '../../state/activity'
 import { useQuery, useView } from '../../state/data'
+import { showInTimeline } from '../../state/links'
 import { openView, setRoute, useRoute } from '../../state/urlState'
 import { Card, Placeholder } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
@@ -92,7 +93,7 @@ function Ask(props: { view: View; query: string; busy: boolean }) {
   return (
     <Card
       title="Query"
-      subtitle="SQL over this recording: one SELECT. Times are in nanoseconds, sizes in bytes."
+      subtitle="One SELECT over this recording. Write times in nanoseconds and sizes in bytes. Sums are totals, not per step."
       actions={
         <span className={textCss.row}>
           <NativeSelect
@@ -161,11 +162,16 @@ function Result({ view, base }: { view: View; base: Query }) {
   )
 }
 
+function showEvent({ event, start_ns: start, dur_ns: dur }: Row): void {
+  if (typeof start === 'number' && typeof dur === 'number') showInTimeline(Number(event), start, dur)
+  else openView('timeline', { event: String(event) })
+}
+
 /** The values of a row in full, and the way to its event. */
 const Opened = ({ row }: { row: Row }) => (
   <div className={css.opened}>
     {typeof row.event === 'number' && (
-      <Button size="compact-xs" variant="default" onClick={() => openView('timeline', { event: String(row.event) })}>
+      <Button size="compact-xs" variant="default" onClick={() => showEvent(row)}>
         Show in timeline
       </Button>
     )}
