@@ -58,7 +58,7 @@ def export(arguments: argparse.Namespace) -> int:
 
 
 def _write_tables(session: Session, entries: Sequence[Entry], arguments: argparse.Namespace) -> None:
-    form, names, output = arguments.format, arguments.table or list(TABLES), Path(arguments.output)
+    form, names, output = arguments.format, list(dict.fromkeys(arguments.table)) or list(TABLES), Path(arguments.output)
     is_file = len(names) == 1 and output.suffix == f".{form}"
     folder = output.parent if is_file else output
     folder.mkdir(parents=True, exist_ok=True)

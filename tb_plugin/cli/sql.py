@@ -27,6 +27,8 @@ MOST_PRINTED = 200
 def sql(arguments: argparse.Namespace) -> int:
     """Prints the rows of a query and returns the exit code. Raises UserError."""
     form, output = arguments.format, arguments.output
+    if form == "table" and output:
+        raise BadRequest("A table is for the terminal.", "--format", "Add --format csv, json or parquet.")
     if form == "parquet" and not output and sys.stdout.isatty():
         raise BadRequest("Parquet is not text.", "--format", "Add --output FILE.")
     wanted = Place(arguments.run, arguments.worker, arguments.span, arguments.window)
@@ -42,14 +44,14 @@ def sql(arguments: argparse.Namespace) -> int:
         answer = sql_over(entries, arguments.query)
     finally:
         session.workspace.close()
-    if form == "table" and not output:
+    if form == "table":
         _print_rows(answer.table)
     elif form == "json" and not output:
         write_json(answer.table.to_pylist())
     else:
         _write(_encoded(answer.table, form), output)
     if answer.is_cut:
-        print_error(f"torch-trace: The query has more rows. Only the first {answer.table.num_rows:,} are here.")
+        print_error(f"torch-trace: The query has more rows. These are the first {answer.table.num_rows:,}.")
     return OK
 
 

@@ -6,10 +6,9 @@ extensions or change settings. ``docs/decisions/`` says why DuckDB.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,6 +24,10 @@ MEMORY_BYTES = 1024**3
 # An answer with more rows, or with more bytes, is cut.
 MOST_ROWS = 100_000
 MOST_BYTES = 64 * 2**20
+# Names of columns that the view adds.
+RESERVED = ("sql_row",)
+# The limit of memory holds for the whole process.
+_one_at_a_time = threading.Lock()
 
 
 class SqlSource(Struct, frozen=True):
@@ -40,11 +43,14 @@ class SqlAnswer(Struct, frozen=True):
     """Whether the query has more rows than the answer."""
 
 
-def run_sql(sources: Iterable[SqlSource], names: Iterable[str], query: str, seconds: float = SECONDS) -> SqlAnswer:
+def run_sql(
+    sources: Iterable[SqlSource], names: Iterable[str], query: str, seconds: float = SECONDS, is_guarded: bool = False
+) -> SqlAnswer:
     """Runs one SELECT over the tables of these sources.
 
     ``names`` are the names of all tables. Only the tables that the query names are made. Raises BadRequest for a query
-    that fails, is not a SELECT, or takes longer than ``seconds``; MissingPackage without DuckDB.
+    that fails, is not a SELECT, or takes longer than ``seconds``; MissingPackage without DuckDB. ``is_guarded`` also
+    limits the memory of this process, which must not do anything else.
     """
     duckdb = _duckdb()
     connection = duckdb.connect(":memory:", config=_CONFIG)
@@ -58,7 +64,7 @@ def run_sql(sources: Iterable[SqlSource], names: Iterable[str], query: str, seco
             _add(connection, name, sources)
         # Views need the replacement of names off, and all settings fixed, from here on.
         connection.execute("set lock_configuration = true")
-        with _refused(duckdb), _limited_memory(), _limited_time(connection, seconds):
+        with _refused(duckdb), _limited_memory() if is_guarded else nullcontext(), _limited_time(connection, seconds):
             return _cut(connection.sql(query).to_arrow_reader(2048))
     finally:
         connection.close()
@@ -107,13 +113,14 @@ def _quoted(text: str) -> str:
 def _refused(duckdb: Any) -> Iterator[None]:
     try:
         yield
-    except duckdb.InterruptException as error:
-        raise BadRequest("The query took too long.", "query", "Select fewer rows, or group them.") from error
-    except (duckdb.OutOfMemoryException, MemoryError) as error:
-        raise BadRequest("The query needs too much memory.", "query", "Select fewer rows, or group them.") from error
-    except duckdb.Error as error:
-        what = str(error).split("\n\nLINE")[0].partition(" Error: ")[2] or str(error)
-        raise BadRequest(what, "query", "Correct the query.") from error
+    except (duckdb.Error, pa.ArrowException, OSError, MemoryError) as error:  # OSError: after the first rows
+        text = str(error)
+        what, do = text.split("\n\nLINE")[0].partition(" Error: ")[2] or text, "Correct the query."
+        if isinstance(error, duckdb.InterruptException) or "INTERRUPT" in text.upper():
+            what, do = "The query took too long.", "Select fewer rows, or group them."
+        elif isinstance(error, duckdb.OutOfMemoryException | MemoryError) or "out of memory" in text.lower():
+            what, do = "The query needs too much memory.", "Select fewer rows, or group them."
+        raise BadRequest(what, "query", do) from error
 
 
 @contextmanager
@@ -127,13 +134,14 @@ def _limited_memory() -> Iterator[None]:
     except (ImportError, OSError):
         yield
         return
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limit = used + 2 * MEMORY_BYTES
-    resource.setrlimit(resource.RLIMIT_AS, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    with _one_at_a_time:
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        set_before = [each for each in (soft, hard) if each != resource.RLIM_INFINITY]
+        resource.setrlimit(resource.RLIMIT_AS, (min([used + 2 * MEMORY_BYTES, *set_before]), hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 @contextmanager
@@ -165,8 +173,11 @@ def _plain(table: pa.Table) -> pa.Table:
     """Returns the rows as numbers, flags and texts, under different names."""
     names: list[str] = []
     for name in table.column_names:
-        number = sum(re.fullmatch(rf"{re.escape(name)}( \d+)?", other) is not None for other in names)
-        names.append(f"{name} {number + 1}" if number else name)
+        new, number = name, 1
+        while new in names or new in RESERVED:
+            number += 1
+            new = f"{name} {number}"
+        names.append(new)
     return pa.table([_plain_column(column) for column in table.columns], names)
 
 

@@ -44,7 +44,10 @@ Rows = Int32 | Int64 | Int16
 
 
 class SqlTable(Struct, frozen=True):
-    """A table: what one row is, and (unit, meaning) by column. ``of`` returns the columns, or None without such rows."""
+    """A table: what one row is, and (unit, meaning) by column.
+
+    ``of`` returns the columns, or None if profiles of this kind have no such table.
+    """
 
     name: str
     row: str
@@ -129,8 +132,8 @@ def _events(trace: TraceTable) -> Columns:
         "thread": _thread(trace, rows),
         "device": _device(trace, rows),
         "parent": _known(trace.parent),
-        "operator": _known(trace.operator),
-        "launch": _known(trace.launch),
+        "operator_event": _known(trace.operator),
+        "launch_event": _known(trace.launch),
         "correlation": _known(trace.correlation),
     }
 
@@ -215,7 +218,7 @@ def _launches(trace: TraceTable) -> Columns:
         "name": _text(trace, trace.name[work]),
         "launch_event": pa.array(call),
         "call": _text(trace, trace.name[call]),
-        "start_ns": pa.array(trace.start_ns[call]),
+        "call_start_ns": pa.array(trace.start_ns[call]),
         "call_ns": pa.array(trace.dur_ns[call]),
         "queue_ns": pa.array(every.queue_ns[known]),
         "latency_ns": pa.array(every.latency_ns[known]),
@@ -297,7 +300,7 @@ def _collectives(trace: TraceTable) -> Columns:
         "dtype": _text(trace, found.dtype),
         "in_elements": _known(found.in_elements),
         "out_elements": _known(found.out_elements),
-        "group": _text(trace, found.group_name),
+        "process_group": _text(trace, found.group_name),
         "group_size": _known(found.group_size),
         "sequence": _known(found.sequence),
         "source_rank": _known(found.source_rank),
@@ -421,8 +424,11 @@ TABLES: Mapping[str, SqlTable] = {
                 "thread": ("", "thread or stream"),
                 "device": _DEVICE,
                 "parent": ("", "event of the enclosing operator, module or runtime call"),
-                "operator": ("", "event of the enclosing operator; for device work, of the operator that launched it"),
-                "launch": ("", "event of the runtime call that launched the work"),
+                "operator_event": (
+                    "",
+                    "event of the enclosing operator; for device work, of the operator that launched it",
+                ),
+                "launch_event": ("", "event of the runtime call that launched the work"),
                 "correlation": ("", "correlation id in the file"),
             },
             _trace(_events),
@@ -479,7 +485,7 @@ TABLES: Mapping[str, SqlTable] = {
                 "name": ("", "name of the work"),
                 "launch_event": ("", "event of the call"),
                 "call": ("", "runtime call"),
-                "start_ns": ("ns", "start of the call"),
+                "call_start_ns": ("ns", "start of the call"),
                 "call_ns": ("ns", "duration of the call"),
                 "queue_ns": ("ns", "wait for earlier work after the call"),
                 "latency_ns": ("ns", "delay until the start, while the stream is free"),
@@ -590,7 +596,7 @@ TABLES: Mapping[str, SqlTable] = {
                 "dtype": ("", "data type"),
                 "in_elements": ("", "number of input elements"),
                 "out_elements": ("", "number of output elements"),
-                "group": ("", "process group"),
+                "process_group": ("", "process group"),
                 "group_size": ("", "number of ranks in the group"),
                 "sequence": ("", "sequence number in the group"),
                 "source_rank": ("", "sender of a recv"),
@@ -674,7 +680,7 @@ NAMES = (COLUMNS, *TABLES)
 def _columns() -> pa.Table:
     """Returns one row per column of each table."""
     rows = [(table.name, name, unit, what) for table in TABLES.values() for name, (unit, what) in table.columns.items()]
-    names = ("table", "column", "unit", "meaning")
+    names = ("table_name", "column_name", "unit", "meaning")
     return pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
 
 

@@ -13,7 +13,7 @@ TABLE = pa.table({"event": pa.array(range(100_000)), "name": pa.array(["a", "b"]
 
 
 def ask(query, seconds=20.0, table=TABLE):
-    return run_sql([SqlSource({}, lambda name: table)], ["events"], query, seconds)
+    return run_sql([SqlSource({}, lambda name: table)], ["events"], query, seconds, is_guarded=True)
 
 
 def test_rows():
@@ -39,6 +39,11 @@ def test_only_tables_in_use_are_made():
         sources, ["events", "kernels"], "with kernels_of as (select * from Kernels) select 1 from kernels_of limit 1"
     )
     assert made == ["kernels"]
+
+
+def test_names_of_columns_differ():
+    query = 'select 1 as "a 2", 2 as a, 3 as a, 4 as sql_row'
+    assert ask(query).table.to_pylist() == [{"a 2": 1, "a": 2, "a 3": 3, "sql_row 2": 4}]
 
 
 def test_places():
@@ -82,6 +87,10 @@ def test_anything_but_one_select_is_refused(query):
         "select getenv('HOME')",
         "select * from duckdb_secrets()",
         "select * from sqlite_scan('/tmp/x.db', 't')",
+        "select * from enable_logging(storage='file', storage_path='/tmp/torch_trace_log')",
+        "select * from arrow_scan(1, 2, 3)",
+        "select * from pandas_scan(1)",
+        "select cast(case when event > 50000 then 'x' else '1' end as int) from events",
         "select nothing from events",
         "select * from TABLE",
         "selec 1",

@@ -109,7 +109,7 @@ def test_events(profile):
 
 
 def test_each_launch_is_of_its_work(profile):
-    query = """select l.name as launched, e.name, l.launch_event, e.launch, l.call_ns, c.dur_ns
+    query = """select l.name as launched, e.name, l.launch_event, e.launch_event as launch, l.call_ns, c.dur_ns
         from launches l join events e on l.event = e.event join events c on l.launch_event = c.event"""
     found = profile.sql(query).to_pandas()
     assert (found.launched == found.name).all() and (found.launch_event == found.launch).all()

@@ -123,16 +123,18 @@ async function presented<T extends View | Table>(
   inWords: (data: T) => T,
   divide: (data: T, steps: number) => T,
 ): Promise<Answer<T>> {
-  const response = await request(path, query, signal)
-  if (response.status === 202) return { state: 'loading', profile: (await response.json()) as Profile }
-  const tag = response.headers.get('etag')
   const key = keyOf(path, query)
   const last = kept.get(key)
   kept.delete(key)
+  const response = await request(path, query, signal)
+  if (response.status === 202) return { state: 'loading', profile: (await response.json()) as Profile }
+  const tag = response.headers.get('etag')
   let data = last?.data as T
   if (last && last.tag === tag) await response.arrayBuffer()
   else {
-    data = inWords((await response.json()) as T)
+    const answer = (await response.json()) as T
+    // Columns of a query keep their names.
+    data = view === 'sql' ? answer : inWords(answer)
     const steps = query[PER_STEP]
     if (typeof steps === 'number' && steps > 1 && PER_STEP_VIEWS.has(view)) data = divide(data, steps)
   }

@@ -1,4 +1,4 @@
-// What the page asks before it is drawn: the catalog, then the open profile and the first answers of its page.
+// Requests before the first render: the catalog, then the open profile and the first answers of its page.
 import { askEarly, getCatalog } from '../api/client'
 import { resolveAddress, spanOf } from '../lib/profiles'
 import { readRoute } from '../state/urlState'

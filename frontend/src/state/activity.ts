@@ -14,7 +14,7 @@ function settle(): void {
   }, QUIET_MS)
 }
 
-/** For the page that asks nothing once it is drawn. */
+/** Settles a page without requests. */
 export const useFirstSettle = (): void => useEffect(settle, [])
 
 /** While `busy`, the page is not done. */

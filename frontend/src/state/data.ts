@@ -238,7 +238,7 @@ export function useAllWorkersView(id: string, query: Query, reads: boolean): Res
     JSON.stringify([id, query, reads]),
     (signal) => get(id, query, signal),
     true,
-    () => lastView(id, query),
+    () => (reads ? lastView(id, query) : null),
   )
   useExported(resource.data)
   return resource

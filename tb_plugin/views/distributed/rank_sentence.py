@@ -66,7 +66,7 @@ def _wait_notice(data: JobData, at: int) -> Notice | None:
     wait = float(data.times[1][at, :-1].sum()) / steps
     mean = straggler_report(data).mean_ns
     share = wait / mean if mean else 0.0
-    if share < _MEDIUM_SHARE and not _knows_waits(data, at):
+    if share < _MEDIUM_SHARE and not _are_waits_measured(data, at):
         return None
     figures: list[Figure] = [METRICS.figure("wait_ns", wait)]
     per = "per step" if steps > 1 else "in the step"
@@ -92,12 +92,12 @@ def _wait_notice(data: JobData, at: int) -> Notice | None:
                 figures.append(METRICS.figure("late_kernel", str(kernel)))
                 text += ", mostly {late_kernel}"
             text += ")"
-        if wait >= MIN_COST_SHARE * straggler_report(data).mean_ns:
+        if wait >= MIN_COST_SHARE * mean:
             text += ". Do not optimize only this rank: it would wait longer"
     return _notice("job_waits", severity, f"{text}.", figures)
 
 
-def _knows_waits(data: JobData, at: int) -> bool:
+def _are_waits_measured(data: JobData, at: int) -> bool:
     """Returns whether at least half of a worker's communication time is in calls that all of their ranks recorded."""
     calls = data.calls
     mine = calls.worker == at

@@ -138,10 +138,12 @@ def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chose
     own = _own_time(trace, rows, within)
     ranges = of_kind(trace.kind[rows], EventKind.ANNOTATION)
     if ranges.any() and not ranges.all():
-        # A range may wait for a thread whose operators work for it, as the backward pass does.
+        # A range can wait for operators of another thread (backward pass).
         beside = rows[~ranges]
         alone = subtract(within, union(trace.start_ns[beside], trace.ends(beside)))
         own[ranges] = _own_time(trace, rows[ranges], alone)
+    if verdict.limit is Limit.CPU_NOT_RECORDED:
+        own[~ranges] = 0
     name, name_ns = _largest_name(trace.name[rows], own)
     named = trace.name[rows] == name
     caller, _ = _largest_name(operator_names(trace, rows[named]), own[named])

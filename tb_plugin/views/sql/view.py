@@ -27,14 +27,14 @@ METRICS = SHARED.adding(
     ),
     define("the whole recording", "bool", {"sql_is_cut": ("Cut", "The query has more rows.")}),
 )
-# The query without a query.
+# Used if `query` is empty.
 DEFAULT = f"select * from {COLUMNS}"
 # Units by the end of a column's name.
 _UNITS: dict[str, Unit] = {"_ns": "ns", "_bytes": "bytes", "_ratio": "ratio", "_share": "ratio"}
 # Rows that the chart shows.
 BARS = 30
 # Columns that are no amounts.
-_NO_AMOUNTS = ("sql_row", "event", "parent", "operator_event", "launch_event", "launch", "start_ns", "time_ns")
+_NO_AMOUNTS = ("sql_row", "event", "parent", "operator_event", "launch_event", "start_ns", "call_start_ns", "time_ns")
 
 
 class Sql(DeclaredView, entry=VIEW):
@@ -44,7 +44,7 @@ class Sql(DeclaredView, entry=VIEW):
     def part(self, trace: TraceTable, params: Params) -> Part:
         coverage = select_rows(trace, params.steps).coverage
         query = params.get("query").strip() or DEFAULT
-        answer = run_sql([SqlSource({}, partial(table_of, trace))], NAMES, query)
+        answer = run_sql([SqlSource({}, partial(table_of, trace))], NAMES, query, is_guarded=True)
         frame = _rows(answer.table)
         summary = METRICS.measured(sql_rows=answer.table.num_rows, sql_is_cut=answer.is_cut)
         payloads: dict[str, Payload] = {"summary": Figures("summary", "Query", "", summary)}

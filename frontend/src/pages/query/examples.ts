@@ -37,10 +37,11 @@ group by k.label
 order by launch_ns desc`,
   },
   {
-    title: 'Longest gaps between work on a stream',
+    title: 'Longest gaps between kernels of a stream',
     query: `with work as (
   select event, label as name, device, stream, start_ns, dur_ns,
-    start_ns - lag(start_ns + dur_ns) over (partition by device, stream order by start_ns) as gap_ns
+    start_ns - max(start_ns + dur_ns) over (partition by device, stream order by start_ns
+      rows between unbounded preceding and 1 preceding) as gap_ns
   from kernels
 )
 select event, name, stream, gap_ns, start_ns, dur_ns

@@ -22,7 +22,9 @@ import textCss from '../../widgets/text.module.css'
 import css from './query.module.css'
 
 /** More than all tables have columns. */
-const ASKED = 500
+const MAX_COLUMNS = 500
+/** The columns of another query are others. */
+const NO_TABLE_STATE = { row: '', sort: '', desc: '', cols: '', search: '', where: '' }
 const ROWS = [{ table: 'rows', label: 'Rows' }]
 const TABLES = [{ table: 'rows', label: 'Tables and columns' }]
 
@@ -30,7 +32,7 @@ export function QueryPage({ base }: PageProps) {
   const { query = '' } = useRoute()
   const { run, worker, span, window, capture } = base
   const place = useQuery({ run, worker, span, window, capture }, {})
-  const schema = useView('sql', useQuery(place, { limit: ASKED }))
+  const schema = useView('sql', useQuery(place, { limit: MAX_COLUMNS }))
   const asked = useQuery(place, { query })
   const resource = useView('sql', asked, query !== '')
   return (
@@ -59,10 +61,10 @@ export function QueryPage({ base }: PageProps) {
 function schemaOf(table: Table | null): Schema {
   const found: Record<string, { label: string; detail: string; info: string }[]> = {}
   for (const row of table?.rows ?? []) {
-    const name = String(row.table)
+    const name = String(row.table_name)
     found[name] ??= []
     found[name].push({
-      label: String(row.column),
+      label: String(row.column_name),
       detail: String(row.unit ?? ''),
       info: String(row.meaning),
     })
@@ -77,19 +79,21 @@ function Ask(props: { view: View; query: string; busy: boolean }) {
   const [text, setText] = useState(query || EXAMPLES[0].query)
   const [loaded, setLoaded] = useState(editor)
   const schema = useMemo(() => schemaOf(payloadByName(view, 'rows', 'table')), [view])
-  useActivity(loaded === null)
+  const [problem, setProblem] = useState<unknown>(null)
+  useActivity(loaded === null && problem === null)
   useEffect(() => {
     if (!loaded)
       import('./editor').then((found) => {
         editor = found
         setLoaded(found)
-      })
+      }, setProblem)
   }, [loaded])
+  // The boundary of the page reports it.
+  if (problem) throw problem
   useEffect(() => {
-    if (query) setText(query)
+    if (query) setText((old) => (old.trim() === query ? old : query))
   }, [query])
-  const ask = (next: string) =>
-    setRoute({ query: next.trim(), row: '', sort: '', desc: '', search: '', where: '' }, true)
+  const ask = (next: string) => setRoute({ ...NO_TABLE_STATE, query: next.trim() }, true)
   return (
     <Card
       title="Query"
@@ -116,7 +120,11 @@ function Ask(props: { view: View; query: string; busy: boolean }) {
             ))}
           </NativeSelect>
           {query !== '' && (
-            <Button size="compact-sm" variant="default" onClick={() => setRoute({ query: '' }, true)}>
+            <Button
+              size="compact-sm"
+              variant="default"
+              onClick={() => setRoute({ ...NO_TABLE_STATE, query: '' }, true)}
+            >
               Tables
             </Button>
           )}
@@ -143,7 +151,7 @@ function Result({ view, base }: { view: View; base: Query }) {
     <div className={css.result}>
       {isCut && (
         <p className={textCss.mute}>
-          The query has more rows. Only the first {counted(numberOf(summary, 'sql_rows') ?? 0, 'row')} are here.
+          The query has more rows. The table shows the first {counted(numberOf(summary, 'sql_rows') ?? 0, 'row')}.
         </p>
       )}
       {chart && (
