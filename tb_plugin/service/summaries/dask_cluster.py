@@ -27,6 +27,8 @@ SCHEDULER_VARIABLE = settings.SCHEDULER.name
 # CA file, certificate file and key file for a scheduler at tls://.
 CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE = settings.TLS_CA_FILE.name, settings.TLS_CERT.name, settings.TLS_KEY.name
 CONNECT_SECONDS = 10.0
+# A result is computed again if the worker that has it dies before it is fetched.
+RESULT_SECONDS = 120.0
 # Number of attempts after an unreachable storage or an unexpected error.
 RETRIES = 2
 # Maximum number of submitted jobs.
@@ -94,7 +96,7 @@ def compute_jobs(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outc
 
 def _outcome(future: Any, name: str) -> Outcome:
     try:
-        outcome = future.result(timeout=CONNECT_SECONDS)
+        outcome = future.result(timeout=RESULT_SECONDS)
     except Exception as error:  # any error of a worker, or of Dask if a worker died
         return Outcome(name, "failed", reason=_reason(error))
     finally:
