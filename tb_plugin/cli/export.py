@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.cli.exit_codes import NOTHING, OK
-from tb_plugin.cli.session import Session, no_profiles_message, open_session, place_of, progress_bar
-from tb_plugin.cli.terminal import print_error, print_line
+from tb_plugin.cli.session import Session, open_session, place_of, progress_bar
+from tb_plugin.cli.terminal import print_line
 from tb_plugin.errors import BadRequest, PartFailed, StorageError, UserError
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.registry import model_of
@@ -39,12 +39,8 @@ def export(arguments: argparse.Namespace) -> int:
     wanted = Place(arguments.run, arguments.worker, arguments.span, arguments.window)
     session = open_session(arguments.path, wanted, is_brief=True)
     try:
-        entries = list(session.load_all())
-        for failure in session.failures.listed:
-            print_error(f"{failure['path']}: {failure['reason']}")
+        entries = session.load_or_complain(arguments.path)
         if not entries:
-            if not session.failures.listed:
-                print_error(f"{arguments.path}: {no_profiles_message()}")
             return NOTHING
         try:
             (_write_chrome if arguments.format == "chrome" else _write_tables)(session, entries, arguments)

@@ -113,6 +113,15 @@ class Session(msgspec.Struct):
         """Loads profiles in parallel, yields them in order, and splits merged files. Adds to ``failures``."""
         yield from self._load(self.entries)
 
+    def load_or_complain(self, path: str) -> list[Entry]:
+        """Loads all profiles, and prints why others failed, or that there is none."""
+        entries = list(self.load_all())
+        for failure in self.failures.listed:
+            print_error(f"{failure['path']}: {failure['reason']}")
+        if not entries and not self.failures.listed:
+            print_error(f"{path}: {no_profiles_message()}")
+        return entries
+
     def _load(self, entries: list[Entry]) -> Iterator[Entry]:
         if len(entries) > 1:
             for entry in entries:

@@ -14,7 +14,7 @@ from pyarrow import csv, parquet
 from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exit_codes import NOTHING, OK
 from tb_plugin.cli.printer import TextPrinter
-from tb_plugin.cli.session import no_profiles_message, open_session
+from tb_plugin.cli.session import open_session
 from tb_plugin.cli.terminal import print_error, write_json
 from tb_plugin.errors import BadRequest, StorageError
 from tb_plugin.service.answers.sql_answers import sql_over
@@ -34,12 +34,8 @@ def sql(arguments: argparse.Namespace) -> int:
     wanted = Place(arguments.run, arguments.worker, arguments.span, arguments.window)
     session = open_session(arguments.path, wanted, is_brief=True)
     try:
-        entries = list(session.load_all())
-        for failure in session.failures.listed:
-            print_error(f"{failure['path']}: {failure['reason']}")
+        entries = session.load_or_complain(arguments.path)
         if not entries:
-            if not session.failures.listed:
-                print_error(f"{arguments.path}: {no_profiles_message()}")
             return NOTHING
         answer = sql_over(entries, arguments.query)
     finally:

@@ -105,7 +105,7 @@ export async function getProfile(query: Query, signal?: AbortSignal): Promise<Pr
   return answer.state === 'ready' ? answer.data : answer.profile
 }
 
-/** A page that opens again shows its last answer at once, while the server is asked whether it still holds. */
+/** A page that opens again shows its last answer until the server has confirmed or replaced it. */
 const kept = new Map<string, { tag: string; data: View | Table }>()
 const MOST_KEPT = 40
 

@@ -11,7 +11,7 @@ from tb_plugin.analysis.annotations import annotation_rows, phases_of
 from tb_plugin.analysis.blocking_calls import profiler_waits
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.device_time import busy_title
+from tb_plugin.analysis.device_time import busy_title, device_noun
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.host_threads import threads_of
 from tb_plugin.analysis.kernel_classes import TITLES
@@ -199,7 +199,7 @@ def cost_notices(
     count = max(len(steps.label), 1)
     figures = _share_figures("largest", verdict.part_ns, verdict.total_ns, count, verdict.limit)
     gpu = findings.utilization
-    word = _device_word(trace)
+    word = device_noun(trace)
     if gpu is not None:
         figures.append(METRICS.figure("utilization", gpu, busy_title(trace)))
     if verdict.mix:
@@ -267,10 +267,6 @@ def cost_notices(
     return [sentence, *earlier]
 
 
-def _device_word(trace: TraceTable) -> str:
-    return busy_title(trace).removesuffix(" busy").replace("Device", "device")
-
-
 def _share_figures(key: str, part_ns: float, total_ns: float, count: int, limit: Limit) -> list[Figure]:
     return [
         METRICS.figure(f"{key}_ns", part_ns / count),
@@ -299,7 +295,7 @@ def reported_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Not
     limit = max(waits, key=lambda each: waits[each], default=Limit.GPU)
     figures = _share_figures("largest", means[limit], length, 1, limit)
     text = f"{_REPORTED_PARTS[limit][1]}, as reported by the profiler. Most kernels are missing from the recording."
-    text = vendor_words(text, _device_word(trace))
+    text = vendor_words(text, device_noun(trace))
     return [Notice("largest_cost", "info", text, "", figures, measure="largest_share")]
 
 
@@ -318,12 +314,12 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
     figures = _share_figures("earlier_work", time, verdict.total_ns, count, verdict.limit)
     whole = "the {step_time_mean_ns} step" if len(steps.label) == 1 else "{step_time_mean_ns} per step"
     whole = whole if steps.recorded else "the recorded {step_time_mean_ns}"
-    runs = _devices_and_verb(trace) if len(device_busy(trace)) > 1 else f"the {_device_word(trace)} runs"
+    runs = _devices_and_verb(trace) if len(device_busy(trace)) > 1 else f"the {device_noun(trace)} runs"
     text = f"For {{earlier_work_ns}} of {whole} {runs} work launched before the recording started."
     if verdict.limit is Limit.STARTED_LATE and verdict.mix:
         text += " Recorded kernel time: {class_mix}."
         figures.append(METRICS.figure("class_mix", _class_shares(verdict)))
-    todo = vendor_words(trace.recorder.todo("recording_began_mid_flight"), _device_word(trace))
+    todo = vendor_words(trace.recorder.todo("recording_began_mid_flight"), device_noun(trace))
     return [Notice("largest_cost", "info", text, todo, figures, measure="earlier_work_share")]
 
 
