@@ -81,6 +81,14 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
+def _add_view(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="PATH", help=_PATH)
+    parser.add_argument("--port", type=_whole, default=0, metavar="N", help="port of the page (default: any free port)")
+    parser.add_argument(
+        "--no-browser", dest="browser", action="store_false", help="only print the address, for a remote machine"
+    )
+
+
 def _add_report(parser: argparse.ArgumentParser) -> None:
     _add_path(parser)
     parser.add_argument("--view", action="append", metavar="V", help="show only this view (repeatable)")
@@ -260,6 +268,7 @@ def _positive(text: str) -> int:
 
 
 _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "view": ("open a trace file or folder in the browser", _add_view),
     "report": ("print metrics and findings of profiles", _add_report),
     "diff": ("compare two profiles; fail if a change exceeds a limit", _add_diff),
     "stacks": ("write stacks for a flame graph or for speedscope", _add_stacks),
