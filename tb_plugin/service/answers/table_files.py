@@ -84,9 +84,9 @@ def _schema(name: str, place: Mapping[str, str], tables: Sequence[pa.Table | Non
     }
     fields = [pa.field(key, pa.large_string(), metadata=_about("", _PLACES[key])) for key in place]
     fields += [
-        pa.field(key, types[key], metadata=_about(unit, meaning))
-        for key, (unit, meaning) in found.columns.items()
-        if key in types
+        pa.field(each.name, types[each.name], metadata=_about(each.unit, each.meaning))
+        for each in found.columns
+        if each.name in types
     ]
     return pa.schema(fields, {"table": name, "row": found.row, "writer": f"Torch Trace {__version__}"})
 

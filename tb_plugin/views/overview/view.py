@@ -44,6 +44,7 @@ from tb_plugin.payloads import (
 )
 from tb_plugin.rules._ordered_findings import Findings, LeftOut, findings_of, left_out, unknown_notices
 from tb_plugin.rules._verdict import verdict_of
+from tb_plugin.sql.statements import with_sql
 from tb_plugin.views.overview import VIEW
 from tb_plugin.views.overview.configuration import configuration
 from tb_plugin.views.overview.core_kinds import core_facts
@@ -111,10 +112,15 @@ class Overview(DeclaredView, entry=VIEW):
             return Notices("largest_costs", "Largest costs", "answer", costs) if costs else None
 
         has_device = bool(times)
+        tables = with_sql({"steps": _frame(breakdown)}, params)
         payloads = {
             **_card(parts, "Headline", headline),
             **_card(parts, "Largest costs", largest),
-            **_card(parts, "Steps", lambda: _steps_series(breakdown, has_device) if steps.recorded else None),
+            **_card(
+                parts,
+                "Steps",
+                lambda: _steps_series(breakdown, has_device, tables["steps"].sql) if steps.recorded else None,
+            ),
             **_card(
                 parts,
                 "Average step",
@@ -131,7 +137,7 @@ class Overview(DeclaredView, entry=VIEW):
         return Part(
             coverage=selection.coverage,
             facts=facts,
-            frames={"steps": _frame(breakdown), **on_devices.frames},
+            frames={**tables, **on_devices.frames},
             payloads=payloads,
             layout=(*payloads, *(name for name, frame in on_devices.frames.items() if len(frame.data))),
         )
@@ -235,7 +241,7 @@ def _categories(breakdown: StepShares, has_device: bool) -> list[str]:
     return [c for c in breakdown.categories if c in always or breakdown.parts[c].any()]
 
 
-def _steps_series(breakdown: StepShares, has_device: bool) -> Series:
+def _steps_series(breakdown: StepShares, has_device: bool, sql: str) -> Series:
     lines = [
         Line(METRICS.metric(f"{c}_ns"), c, [int(v) for v in breakdown.parts[c]])
         for c in _categories(breakdown, has_device)
@@ -248,6 +254,7 @@ def _steps_series(breakdown: StepShares, has_device: bool) -> Series:
         x=list(breakdown.label),
         lines=lines,
         style="stacked_bars",
+        sql=sql,
     )
 
 
