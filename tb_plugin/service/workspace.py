@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -55,6 +56,9 @@ from tb_plugin.service.workers.question import Answer, Question
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
 
+if TYPE_CHECKING:
+    from tb_plugin.service.workers.model_cache import OpenModels
+
 _PAUSE_SECONDS = 0.3
 # Maximum number of cached view lists of profiles with captures.
 _MAX_OFFERED = 1000
@@ -83,6 +87,13 @@ class Workspace:
         self._offered: dict[str, list[ViewInfo]] = {}
         catalog.ticked = self._tick
         catalog.split_merged_files()
+
+    @cached_property
+    def models(self) -> OpenModels:
+        """Returns the models that this process opens itself, for queries of short-lived commands."""
+        from tb_plugin.service.workers.model_cache import OpenModels
+
+        return OpenModels()
 
     def runs(self) -> Catalog:
         return self.catalog.payload()

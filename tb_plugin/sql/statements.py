@@ -30,7 +30,7 @@ STATEMENTS: Mapping[str, tuple[str, str, str, str]] = {
         "kernels",
         "total_ns",
     ),
-    "copies": ("name, kind", f"{_DURATIONS}, sum(bytes) as bytes", "copies", "total_ns"),
+    "copies": ("name, kind, direction", f"{_DURATIONS}, sum(bytes) as bytes", "copies", "total_ns"),
     "runtime_calls": ("name", _CALLS, "runtime_calls", "device_idle_ns desc, host_self_ns"),
     "runtime_calls_by_caller": (
         "name, operator, caller_phase, caller_frame",

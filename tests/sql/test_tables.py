@@ -10,6 +10,7 @@ import pytest
 import tb_plugin
 from tb_plugin import registry
 from tb_plugin.analysis.base import Params
+from tb_plugin.service.answers.rank_rows import rank_table
 from tb_plugin.sql import statements
 from tb_plugin.sql.tables import TABLES, table_of
 
@@ -179,6 +180,46 @@ def test_ranks_stand_in_one_table():
     assert [row["rank"] for row in found] == job.workers
     for row in found:
         assert row["total"] == job.worker(row["rank"]).kernels().total_ns.sum()
+
+
+COMPARED = (
+    "step_total_ns", "compute_ns", "compute_alone_ns", "overlap_ns", "exposed_communication_ns", "step_other_ns",
+    "latency_ns", "wait_ns", "transfer_ns", "caused_wait_ns", "lost_ns", "held_up_by", "calls", "matched", "unmatched",
+    "arrived_last",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["synthetic_ddp", "ddp_gloo8", "synthetic_groups"])
+def test_ranks_have_the_numbers_of_the_page_ranks(name):
+    job = tb_plugin.open(str(SAMPLES / name))
+    found = {row["rank"]: row for row in job.sql("select * from ranks").to_pylist()}
+    frame = job.table("workers")
+    assert list(found) == frame.worker.tolist() and len(found) > 1
+    for row in frame.to_dict("records"):
+        for key in COMPARED:
+            value = row[key] if row[key] == row[key] else None
+            assert found[row["worker"]][key] == value, (row["worker"], key)
+    steps = job.table("steps").groupby("worker").size()
+    assert {rank: row["steps"] for rank, row in found.items()} == steps.to_dict()
+    query = "select rank, device from ranks join (select distinct rank from kernels) using (rank)"
+    assert job.sql(query).num_rows == (0 if name == "ddp_gloo8" else len(found))
+
+
+def test_the_table_of_ranks_of_one_profile_has_one_row(profile):
+    (row,) = profile.sql("select * from ranks").to_pylist()
+    assert row["rank"] == profile.worker and row["left_out"] is None and row["wait_ns"] is None
+    assert row["steps"] == profile.facts["overview.steps"]
+    total = profile.sql("select sum(dur_ns) as total from steps").to_pylist()[0]["total"]
+    assert row["step_total_ns"] == total
+
+
+def test_profiles_that_are_no_ranks_have_a_reason():
+    job = tb_plugin.open(str(SAMPLES / "synthetic_ddp"))
+    view = registry.analysis_by_id("distributed")
+    parts = [view.part(job.worker(f"rank{rank}")._made(), Params()) for rank in (0, 1, 1)]
+    found = rank_table(list(zip(("rank0", "rank1", "rank1 copy"), parts, strict=True))).to_pylist()
+    reasons = [(row["rank"], row["calls"] is None, row["left_out"]) for row in found]
+    assert reasons == [("rank0", False, None), ("rank1", False, None), ("rank1 copy", True, "same_rank")]
 
 
 TABLE_VIEWS = ("operators", "kernels", "launches", "modules", "overview", "memory")
