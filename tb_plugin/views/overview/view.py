@@ -112,14 +112,13 @@ class Overview(DeclaredView, entry=VIEW):
             return Notices("largest_costs", "Largest costs", "answer", costs) if costs else None
 
         has_device = bool(times)
-        tables = with_sql({"steps": _frame(breakdown)}, params)
         payloads = {
             **_card(parts, "Headline", headline),
             **_card(parts, "Largest costs", largest),
             **_card(
                 parts,
                 "Steps",
-                lambda: _steps_series(breakdown, has_device, tables["steps"].sql) if steps.recorded else None,
+                lambda: _steps_series(breakdown, has_device) if steps.recorded else None,
             ),
             **_card(
                 parts,
@@ -137,7 +136,7 @@ class Overview(DeclaredView, entry=VIEW):
         return Part(
             coverage=selection.coverage,
             facts=facts,
-            frames={**tables, **on_devices.frames},
+            frames={**with_sql({"steps": _frame(breakdown)}, params), **on_devices.frames},
             payloads=payloads,
             layout=(*payloads, *(name for name, frame in on_devices.frames.items() if len(frame.data))),
         )
@@ -241,7 +240,7 @@ def _categories(breakdown: StepShares, has_device: bool) -> list[str]:
     return [c for c in breakdown.categories if c in always or breakdown.parts[c].any()]
 
 
-def _steps_series(breakdown: StepShares, has_device: bool, sql: str) -> Series:
+def _steps_series(breakdown: StepShares, has_device: bool) -> Series:
     lines = [
         Line(METRICS.metric(f"{c}_ns"), c, [int(v) for v in breakdown.parts[c]])
         for c in _categories(breakdown, has_device)
@@ -254,7 +253,6 @@ def _steps_series(breakdown: StepShares, has_device: bool, sql: str) -> Series:
         x=list(breakdown.label),
         lines=lines,
         style="stacked_bars",
-        sql=sql,
     )
 
 
