@@ -64,6 +64,15 @@ def test_a_log_directory_has_runs_and_kinds_of_profiles(tmp_path: Path) -> None:
     assert set(read(tmp_path / "out/blocks.parquet")["rank"].to_pylist()) == {"fragmented", "leaking", "out_of_memory"}
 
 
+@pytest.mark.parametrize("tables", [[], ["--table", "kernels", "--table", "steps"]])
+def test_several_tables_do_not_fit_into_a_file(
+    tables: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert export(SAMPLES / "synthetic_gpu", "parquet", tmp_path / "x.parquet", *tables) != 0
+    assert "One file has one table. Add --table NAME" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
 def test_one_table_into_a_file_with_units_and_meanings(form: str, tmp_path: Path) -> None:
     target = tmp_path / f"kernels.{form}"
