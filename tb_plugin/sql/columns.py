@@ -41,13 +41,13 @@ class SqlTable(Struct, Generic[Of], frozen=True):
     of: Callable[[object], Of | None]
     columns: Sequence[SqlColumn[Of]]
 
-    def made(self, model: object) -> pa.Table | None:
+    def table(self, model: object) -> pa.Table | None:
         """Returns the table of a profile, None if profiles of this kind have no such table."""
         found = self.of(model)
         if found is None:
             return None
-        made = {column.name: column.values(found) for column in self.columns}
-        return pa.table({name: values for name, values in made.items() if values is not None})
+        columns = {column.name: column.values(found) for column in self.columns}
+        return pa.table({name: values for name, values in columns.items() if values is not None})
 
 
 class Events(Struct, frozen=True, eq=False):
@@ -83,7 +83,7 @@ def of_kind(*kinds: EventKind) -> Callable[[object], Events | None]:
     return of_trace(lambda trace: Events(trace, select_rows(trace, None).of(trace, *kinds)))
 
 
-def known(values: npt.NDArray[Any], missing: int = MISSING) -> pa.Array:
+def nullable(values: npt.NDArray[Any], missing: int = MISSING) -> pa.Array:
     return pa.array(values, mask=values == missing)
 
 
@@ -132,11 +132,11 @@ STEP: SqlColumn[Events] = SqlColumn(
 THREAD: SqlColumn[Events] = SqlColumn("thread", "", "thread", lambda at: thread_of(at.trace, at.rows))
 DEVICE: SqlColumn[Events] = SqlColumn("device", "", "device", device_of)
 OPERATOR_EVENT: SqlColumn[Events] = SqlColumn(
-    "operator_event", "", "event of that operator", lambda at: known(at.of(at.trace.operator))
+    "operator_event", "", "event of that operator", lambda at: nullable(at.of(at.trace.operator))
 )
 LAUNCH_EVENT: SqlColumn[Events] = SqlColumn(
     "launch_event",
     "",
     "event of the runtime call that launched the work",
-    lambda at: known(at.of(at.trace.launch)),
+    lambda at: nullable(at.of(at.trace.launch)),
 )

@@ -18,7 +18,7 @@ from tb_plugin.lib.groupby import group
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.sql.columns import SqlColumn, SqlTable, coded, known
+from tb_plugin.sql.columns import SqlColumn, SqlTable, coded, nullable
 
 C = SqlColumn
 
@@ -100,13 +100,13 @@ MEMORY_EVENTS: SqlTable[Source] = SqlTable(
             "allocated_bytes",
             "bytes",
             "allocated memory after the event; traces only",
-            _either("", lambda at: known(at.trace.memory.total_allocated)),
+            _either("", lambda at: nullable(at.trace.memory.total_allocated)),
         ),
         C(
             "reserved_bytes",
             "bytes",
             "reserved memory after the event; traces only",
-            _either("", lambda at: known(at.trace.memory.total_reserved)),
+            _either("", lambda at: nullable(at.trace.memory.total_reserved)),
         ),
         C(
             "operator",

@@ -52,11 +52,13 @@ _MODULES = """select name as module, count(*) as calls,
 from modules
 group by name
 order by device_total_ns desc, host_total_ns desc"""
-_MEMORY = f"""with outermost as (select name, count(*) as calls from operators where parent is null group by name)
-select coalesce(outermost_operator, '{NO_OPERATOR}') as name, device, coalesce(any_value(calls), 0) as outer_calls,
+_MEMORY = f"""select coalesce(outermost_operator, '{NO_OPERATOR}') as name, device,
+  coalesce(any_value(calls), 0) as outer_calls,
   sum(bytes) as size_increase_bytes, count(*) filter (bytes > 0) as allocation_count,
   coalesce(sum(bytes) filter (bytes > 0), 0) as allocation_bytes
-from memory_events left join outermost on outermost.name = outermost_operator
+from memory_events left join (
+  select name, count(*) as calls from operators where parent is null group by name
+) outermost on outermost.name = outermost_operator
 where bytes != 0
 group by outermost_operator, device, allocator
 order by size_increase_bytes desc, allocation_bytes desc"""

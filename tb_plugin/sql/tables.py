@@ -65,4 +65,4 @@ def _columns() -> pa.Table:
 
 def table_of(model: object, name: str) -> pa.Table | None:
     """Returns a table of a profile. None if profiles of this kind have no such table."""
-    return _columns() if name == COLUMNS else TABLES[name].made(model)
+    return _columns() if name == COLUMNS else TABLES[name].table(model)

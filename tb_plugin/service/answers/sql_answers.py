@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -14,9 +15,10 @@ from tb_plugin.registry import analysis_by_id
 from tb_plugin.service.loader import file_of
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workers.model_cache import ModelFile, OpenModels
-from tb_plugin.sql.engine import SECONDS, SqlAnswer, SqlSource, run_sql
-from tb_plugin.sql.rank_table import RANKS
-from tb_plugin.sql.tables import NAMES, table_of
+
+# Most commands run no query, so they do not import the tables.
+if TYPE_CHECKING:
+    from tb_plugin.sql.engine import SqlAnswer, SqlSource
 
 Key = tuple[str, str, str]
 # The view whose numbers the table of ranks has.
@@ -29,19 +31,16 @@ class SqlProfile(msgspec.Struct, frozen=True):
     file: ModelFile
 
 
-def sql_over(
-    models: OpenModels,
-    profiles: Sequence[SqlProfile],
-    query: str,
-    seconds: float = SECONDS,
-    is_guarded: bool = False,
-) -> SqlAnswer:
+def sql_over(models: OpenModels, profiles: Sequence[SqlProfile], query: str, is_guarded: bool = False) -> SqlAnswer:
     """Runs a query over these loaded profiles.
 
     If there are several, each table has the columns ``run``, ``rank`` and ``span`` in which they differ. Raises
     BadRequest, MissingPackage, CacheFileLost.
     """
-    return run_sql([*_sources(models, profiles)], NAMES, query, seconds, is_guarded)
+    from tb_plugin.sql.engine import run_sql
+    from tb_plugin.sql.tables import NAMES
+
+    return run_sql([*_sources(models, profiles)], NAMES, query, is_guarded=is_guarded)
 
 
 def sql_profiles(entries: Sequence[Entry]) -> list[SqlProfile]:
@@ -49,6 +48,8 @@ def sql_profiles(entries: Sequence[Entry]) -> list[SqlProfile]:
 
 
 def _sources(models: OpenModels, profiles: Sequence[SqlProfile]) -> Iterator[SqlSource]:
+    from tb_plugin.sql.engine import SqlSource
+
     places = place_columns([profile.key for profile in profiles])
     for profile, place in zip(profiles, places, strict=True):
         yield SqlSource(place, partial(_table, models, profile.file))
@@ -60,12 +61,14 @@ def _sources(models: OpenModels, profiles: Sequence[SqlProfile]) -> Iterator[Sql
 
 
 def _table(models: OpenModels, file: ModelFile, name: str) -> pa.Table | None:
+    from tb_plugin.sql.tables import table_of
+
     return table_of(models.model(file), name)
 
 
 def _ranks(models: OpenModels, profiles: Sequence[SqlProfile], name: str) -> pa.Table | None:
     """Returns the table of the ranks of one run and span; None without traces."""
-    if name != RANKS.name:
+    if name != "ranks":
         return None
     from tb_plugin.service.answers.rank_rows import rank_table
 

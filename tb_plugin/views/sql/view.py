@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.metrics import SHARED, define
-from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.skipped_workers import left_out
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.table import TraceTable
@@ -43,6 +43,7 @@ class Sql(DeclaredView, entry=VIEW):
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the answer without the table of ranks, which the service computes."""
+        chosen_steps(trace, params.steps)  # raises BadRequest for an unknown step
         answer = run_sql([SqlSource({}, partial(table_of, trace))], NAMES, query_of(params), is_guarded=True)
         return part_of(answer, select_rows(trace, None).coverage, params)
 
