@@ -27,7 +27,7 @@ from tb_plugin.findings import Finding, data_notices, facts_of, findings, with_f
 from tb_plugin.payloads import CaptureInfo, ReadInfo, Scalar, View, WindowInfo
 from tb_plugin.registry import analysis_by_id, model_of
 from tb_plugin.service.answers.questions import Numbers
-from tb_plugin.service.answers.sql_answers import sql_over
+from tb_plugin.service.answers.sql_answers import sql_over, sql_profiles
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workers.pool import InlineWorkers
@@ -281,7 +281,7 @@ class OpenProfile:
         >>> open("samples/resnet_cpu", span="1").sql("select count(*) as steps from steps").to_pylist()
         [{'steps': 3}]
         """
-        return _sql([self._workspace.load(self._place)], query)
+        return _sql(self._workspace, [self._place], query)
 
     def table(self, view: str, name: str, steps: str = "", phase: str = "", pattern: str = "") -> pd.DataFrame:
         """Returns a table of a view (see docs/http.md).
@@ -421,7 +421,7 @@ class Job:
         {'rank': 'rank0', 'steps': 3}
         """
         places = [replace(self._place, worker=name) for name in self.workers]
-        return _sql([self._workspace.load(place) for place in places], query)
+        return _sql(self._workspace, places, query)
 
     def worker(self, name: str) -> OpenProfile:
         """Opens the profile of one worker. Raises NotFoundError."""
@@ -431,8 +431,8 @@ class Job:
         return profile
 
 
-def _sql(entries: list[Entry], query: str) -> pa.Table:
-    answer = sql_over(entries, query)
+def _sql(workspace: Workspace, places: list[Place], query: str) -> pa.Table:
+    answer = sql_over(workspace.models, sql_profiles([workspace.load(place) for place in places]), query)
     if answer.is_cut:
         raise BadRequest("The query returns too many rows.", "query", "Select fewer rows, or group them.")
     return answer.table

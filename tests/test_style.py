@@ -139,7 +139,7 @@ def literals(tree: ast.Module) -> Iterator[tuple[int, str]]:
 CODE = re.compile(r"`[^`]*`(?: \([^()]*\))?,?(?: and(?= `))?")
 """A name in a list of parameters or tables, with its explanation."""
 ARTICLES = re.compile(r"\b(the|a|an|of|is|are|to|in|and|or)\b", re.IGNORECASE)
-NOT_PROSE = re.compile(r"import |\\|SELECT |^\s*[-(<{]|_\w+ \w*_")
+NOT_PROSE = re.compile(r"import |\\|SELECT |^select |^\s*[-(<{]|_\w+ \w*_")
 
 
 def test_public_names_are_plain() -> None:

@@ -22,5 +22,5 @@ def page() -> str:
     parts = [HEAD]
     for table in TABLES.values():
         parts.append(f"\n## {table.name}\n\nOne row per {table.row}.\n\n| column | unit | meaning |\n|---|---|---|")
-        parts += [f"| `{name}` | {unit} | {what} |" for name, (unit, what) in table.columns.items()]
+        parts += [f"| `{each.name}` | {each.unit} | {each.meaning} |" for each in table.columns]
     return "\n".join(parts)

@@ -15,7 +15,7 @@ from tb_plugin.analysis.graphs.scope_calls import RecordedCalls, ReplayPairs, vi
 from tb_plugin.analysis.recomputation import recomputations
 from tb_plugin.analysis.selection import Selection
 from tb_plugin.lib.arrays import Bool, Int32, Int64
-from tb_plugin.lib.groupby import Groups, Whole, places_of, sum_by
+from tb_plugin.lib.groupby import Groups, Whole, group, places_of, sum_by
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at, nest
@@ -73,6 +73,21 @@ class Called(msgspec.Struct, frozen=True, eq=False):
     is_visible: Bool
     """Mask over ``Origins.scopes``. It selects the scopes that the view shows as calls."""
     scope_key: Int64
+
+
+def called_modules(trace: TraceTable, rows: Int64) -> Called:
+    """Returns the modules that these rows call."""
+    scopes = origins_of(trace).scopes
+    number = np.full(len(trace) + 1, MISSING, np.int64)
+    number[trace.python.row] = trace.python.module_id
+    ids = number[scopes.row]
+    if (elsewhere := np.flatnonzero(scopes.row == MISSING)).size:
+        of_name = np.full(len(trace.strings), MISSING, np.int64)
+        every = np.flatnonzero(trace.kind == EventKind.MODULE)[::-1]
+        of_name[trace.name[every]] = number[every]
+        ids[elsewhere] = of_name[scopes.name[elsewhere]]
+    keys = group(np.concatenate((trace.name[rows], scopes.name)), np.concatenate((number[rows], ids))).of
+    return Called(rows, keys[: len(rows)], scopes.kind == EventKind.MODULE, keys[len(rows) :])
 
 
 def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostCalls:

@@ -36,6 +36,11 @@ def export(arguments: argparse.Namespace) -> int:
     for name in arguments.table:
         if name not in TABLES:
             raise BadRequest(f"There is no table {name}.", "--table", f"Tables: {', '.join(TABLES)}.")
+    suffix = Path(arguments.output).suffix
+    if arguments.format != "chrome" and len(set(arguments.table)) != 1 and suffix in (".parquet", ".arrow"):
+        raise BadRequest(
+            "One file has one table.", "--output", "Add --table NAME, or write to a folder: --output FOLDER."
+        )
     wanted = Place(arguments.run, arguments.worker, arguments.span, arguments.window)
     session = open_session(arguments.path, wanted, is_brief=True)
     try:

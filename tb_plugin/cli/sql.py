@@ -17,7 +17,7 @@ from tb_plugin.cli.printer import TextPrinter
 from tb_plugin.cli.session import open_session
 from tb_plugin.cli.terminal import print_error, write_json
 from tb_plugin.errors import BadRequest, StorageError
-from tb_plugin.service.answers.sql_answers import sql_over
+from tb_plugin.service.answers.sql_answers import sql_over, sql_profiles
 from tb_plugin.service.catalog import Place
 
 # Rows that the format table prints. Other formats write all rows.
@@ -37,7 +37,7 @@ def sql(arguments: argparse.Namespace) -> int:
         entries = session.load_or_complain(arguments.path)
         if not entries:
             return NOTHING
-        answer = sql_over(entries, arguments.query)
+        answer = sql_over(session.workspace.models, sql_profiles(entries), arguments.query)
     finally:
         session.workspace.close()
     if form == "table":

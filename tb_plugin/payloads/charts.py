@@ -78,6 +78,8 @@ class Series(Struct, frozen=True, tag_field="kind", tag="series"):
     x: list[int | float | str]
     lines: list[Line]
     style: Literal["stacked_bars", "lines", "histogram", "stacked_area"]
+    sql: str = ""
+    """Query that reproduces the numbers (docs/reference/sql.md); "" = none."""
 
 
 class Dots(Struct, frozen=True):

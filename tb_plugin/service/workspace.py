@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.skipped_workers import LeftOut
 from tb_plugin.analysis.timeline.tiles import Tile
 from tb_plugin.errors import CacheFileLost, Cancelled, NotFoundError, UserError
 from tb_plugin.payloads import Catalog, Profile, StepInfo, ViewInfo
@@ -31,14 +33,17 @@ from tb_plugin.service.answers.profile_info import (
     with_others,
 )
 from tb_plugin.service.answers.questions import (
+    SQL_VIEW,
     AnswerKind,
     AskNumbers,
+    AskSql,
     AskTiles,
     AskView,
     Numbers,
     WriteStacks,
     WriteWindow,
 )
+from tb_plugin.service.answers.sql_answers import SqlProfile
 from tb_plugin.service.answers.step_selection import chosen_steps, window_of
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.discovery.scan import Scanner
@@ -54,6 +59,9 @@ from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.question import Answer, Question
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
+
+if TYPE_CHECKING:
+    from tb_plugin.service.workers.model_cache import OpenModels
 
 _PAUSE_SECONDS = 0.3
 # Maximum number of cached view lists of profiles with captures.
@@ -83,6 +91,13 @@ class Workspace:
         self._offered: dict[str, list[ViewInfo]] = {}
         catalog.ticked = self._tick
         catalog.split_merged_files()
+
+    @cached_property
+    def models(self) -> OpenModels:
+        """Returns the models that this process opens itself, for queries of short-lived commands."""
+        from tb_plugin.service.workers.model_cache import OpenModels
+
+        return OpenModels()
 
     def runs(self) -> Catalog:
         return self.catalog.payload()
@@ -303,6 +318,8 @@ class Workspace:
             return self._several.ask(Request(place, analysis, params, steps, kind, mode))
         entry = self.catalog.find(place)
         registry.analysis_by_id(view_id, registry.model_of(entry.files.reader))
+        if view_id == SQL_VIEW:
+            return self._ask_sql(place, params, kind, mode)
         opened = self._opened(place)
         if isinstance(opened, Profile):
             return opened
@@ -310,6 +327,40 @@ class Workspace:
         params = replace(params, steps=steps_chosen, ignored=self.catalog.ignored(opened.entry))
         answer = self._run(opened, AskView(opened.file, view_id, params, kind))
         return unready_profile(opened.entry) if answer is None else answer
+
+    def _ask_sql(self, place: Place, params: Params, kind: AnswerKind, mode: Mode) -> bytes | Profile:
+        """Answers a query over a profile, or over all ranks of its run. Unreadable ranks are skipped."""
+        own = self.catalog.find(place)
+        entries = [own]
+        if params.get("ranks") == "all":
+            model = registry.model_of(own.files.reader).id
+            ranks = self.catalog.workers(replace(place, run=own.files.run, span=own.files.span))
+            entries = [entry for entry in ranks if registry.model_of(entry.files.reader).id == model]
+        opened: list[Opened] = []
+        waiting: list[Profile] = []
+        failed: list[tuple[str, str]] = []
+        for entry in entries:
+            asked = Place(*entry.key, place.window, place.capture if entry.key == own.key else "")
+            try:
+                if mode == "wait":
+                    self.load(asked)
+                found = self._opened(asked)
+            except UserError as error:
+                if len(entries) == 1:
+                    raise
+                failed.append((entry.files.worker, error.what))
+                continue
+            opened += [found] if isinstance(found, Opened) else []
+            waiting += [found] if isinstance(found, Profile) else []
+        if waiting:
+            return progress(own, len(entries), len(opened) + len(failed) + sum(each.fraction for each in waiting))
+        if not opened:
+            return progress(own, 1, 1.0)
+        profiles = tuple(SqlProfile(each.entry.key, each.file) for each in opened)
+        skipped = LeftOut(tuple(failed)).params()
+        params = replace(params, extra=(*((key, text) for key, text in params.extra if key == "query"), *skipped))
+        answer = self._run(opened[0], AskSql(profiles, params, kind), others=opened[1:])
+        return unready_profile(own) if answer is None else answer
 
     def _opened(self, place: Place) -> Opened | Profile:
         """Returns a loaded profile with its captures, or the loading state. Raises UserError."""
@@ -319,14 +370,16 @@ class Workspace:
         opened = self.captures.ready(entry, place.capture)
         return progress(entry, *self.captures.progress(entry, place.capture)) if opened is None else opened
 
-    def _run(self, opened: Opened, question: Question[Answer], heavy: bool = False) -> Answer | None:
+    def _run(
+        self, opened: Opened, question: Question[Answer], heavy: bool = False, others: Sequence[Opened] = ()
+    ) -> Answer | None:
         """Returns the answer, or None if the columns are missing and loaded again. Raises its error."""
         if not opened.entry.files.is_present:
             raise missing_trace_error(opened.entry.files)
         try:
             return self._desk.ask(question, key=opened.entry.path, label=opened.entry.files.url, heavy=heavy)
         except CacheFileLost as error:
-            lost = opened.lost(error)
+            lost = next((each.entry for each in others if each.entry.path == error.where), opened.lost(error))
             self._loader.lose(lost)
             self._loader.begin(lost)
             return None

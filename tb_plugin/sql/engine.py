@@ -6,6 +6,7 @@ extensions or change settings. ``docs/decisions/`` says why DuckDB.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -59,15 +60,26 @@ def run_sql(
             statements = connection.extract_statements(query)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise BadRequest("A query is one SELECT.", "query", "Write a single SELECT statement.")
-            used = {name.lower() for name in connection.get_table_names(query)} & set(names)
-        for name in sorted(used):
-            _add(connection, name, sources)
+            used, is_certain = _used(duckdb, connection, query)
+        for name in sorted(used & set(names)):
+            if not _add(connection, name, sources) and is_certain:
+                raise BadRequest(f"The profile has no table {name}.", "query", "Use another table.")
         # Views need the replacement of names off, and all settings fixed, from here on.
         connection.execute("set lock_configuration = true")
         with _refused(duckdb), _limited_memory() if is_guarded else nullcontext(), _limited_time(connection, seconds):
             return _cut(connection.sql(query).to_arrow_reader(2048))
     finally:
         connection.close()
+
+
+def _used(duckdb: Any, connection: duckdb.DuckDBPyConnection, query: str) -> tuple[set[str], bool]:
+    """Returns the tables that a query names, and whether these are certain."""
+    try:
+        return {name.lower() for name in connection.get_table_names(query)}, True
+    except duckdb.BinderException:  # "using" and "natural join" need the columns of the tables
+        code = query.encode()
+        tokens = [code[place:] for place, kind in duckdb.tokenize(query) if kind == duckdb.token_type.identifier]
+        return {found[0].decode().lower() for token in tokens if (found := re.search(rb"\w+", token))}, False
 
 
 _CONFIG: dict[str, Any] = {
@@ -91,7 +103,8 @@ def _duckdb() -> Any:
     return duckdb
 
 
-def _add(connection: duckdb.DuckDBPyConnection, name: str, sources: Iterable[SqlSource]) -> None:
+def _add(connection: duckdb.DuckDBPyConnection, name: str, sources: Iterable[SqlSource]) -> bool:
+    """Adds a table, if a profile has it."""
     selects: list[str] = []
     for source in sources:
         table = source.table(name)
@@ -101,9 +114,9 @@ def _add(connection: duckdb.DuckDBPyConnection, name: str, sources: Iterable[Sql
         connection.register(part, table)
         place = "".join(f"{_quoted(text)} as {key}, " for key, text in source.place.items())
         selects.append(f'select {place}* from "{part}"')
-    if not selects:
-        raise BadRequest(f"The profile has no table {name}.", "query", "Use another table.")
-    connection.execute(f'create view "{name}" as {" union all by name ".join(selects)}')
+    if selects:
+        connection.execute(f'create view "{name}" as {" union all by name ".join(selects)}')
+    return bool(selects)
 
 
 def _quoted(text: str) -> str:

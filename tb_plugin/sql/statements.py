@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame, Params
+from tb_plugin.analysis.step_shares import CATEGORIES
+from tb_plugin.model.trace.schema import NO_OPERATOR
 
 _SELF = "count(*) as calls, sum(device_self_ns) as device_self_ns, sum(host_self_ns) as host_self_ns"
 _OPERATORS = f"""{_SELF},
@@ -28,7 +30,7 @@ STATEMENTS: Mapping[str, tuple[str, str, str, str]] = {
         "kernels",
         "total_ns",
     ),
-    "copies": ("name, kind", f"{_DURATIONS}, sum(bytes) as bytes", "copies", "total_ns"),
+    "copies": ("name, kind, direction", f"{_DURATIONS}, sum(bytes) as bytes", "copies", "total_ns"),
     "runtime_calls": ("name", _CALLS, "runtime_calls", "device_idle_ns desc, host_self_ns"),
     "runtime_calls_by_caller": (
         "name, operator, caller_phase, caller_frame",
@@ -37,6 +39,34 @@ STATEMENTS: Mapping[str, tuple[str, str, str, str]] = {
         "device_idle_ns desc, host_self_ns",
     ),
 }
+_STEPS = f"""select step, {", ".join(f"{part}_ns" for part in CATEGORIES)}, dur_ns as total_ns
+from steps{{where}}
+order by start_ns"""
+_MODULES = """select name as module, count(*) as calls,
+  sum(device_total_ns) filter (is_outermost) as device_total_ns, sum(device_self_ns) as device_self_ns,
+  sum(backward_device_total_ns) filter (is_outermost) as backward_device_total_ns,
+  sum(backward_device_self_ns) as backward_device_self_ns,
+  sum(recomputed_device_ns) filter (is_outermost) as recomputed_device_ns,
+  sum(dur_ns) filter (is_outermost) as host_total_ns, sum(host_self_ns) as host_self_ns,
+  sum(backward_host_total_ns) filter (is_outermost) as backward_host_total_ns, sum(operators) as operators
+from modules
+group by name
+order by device_total_ns desc, host_total_ns desc"""
+_MEMORY = f"""select coalesce(outermost_operator, '{NO_OPERATOR}') as name, device,
+  coalesce(any_value(calls), 0) as outer_calls,
+  sum(bytes) as size_increase_bytes, count(*) filter (bytes > 0) as allocation_count,
+  coalesce(sum(bytes) filter (bytes > 0), 0) as allocation_bytes
+from memory_events left join (
+  select name, count(*) as calls from operators where parent is null group by name
+) outermost on outermost.name = outermost_operator
+where bytes != 0
+group by outermost_operator, device, allocator
+order by size_increase_bytes desc, allocation_bytes desc"""
+# Queries that group no rows, by table of a view.
+_OTHERS: Mapping[str, str] = {"steps": _STEPS}
+# A call may span steps, so these queries reproduce tables of all steps only.
+_OF_ALL_STEPS: Mapping[str, str] = {"modules": _MODULES, "memory_operators_outermost": _MEMORY}
+TABLES = STATEMENTS.keys() | _OTHERS.keys() | _OF_ALL_STEPS.keys()
 # Columns of the table by column of the view, where their names differ.
 _NAMES = {
     "input_shape": "input_shapes as input_shape",
@@ -48,16 +78,24 @@ _NAMES = {
 
 def with_sql(frames: Mapping[str, Frame], params: Params) -> dict[str, Frame]:
     """Returns the tables of a view with the queries that reproduce them; without one in a phase."""
-    if params.phase:
-        return dict(frames)
-    return {
-        name: replace(frame, sql=_statement(*STATEMENTS[name], params)) if name in STATEMENTS else frame
-        for name, frame in frames.items()
-    }
+    return {name: replace(frame, sql=_of(name, frame, params)) for name, frame in frames.items()}
+
+
+def _of(name: str, frame: Frame, params: Params) -> str:
+    if params.phase or (name in _OF_ALL_STEPS and "replayed_calls" in frame.data.column_names):
+        return ""
+    if name in _OF_ALL_STEPS:
+        return _OF_ALL_STEPS[name] if params.steps is None else ""
+    if name in _OTHERS:
+        return _OTHERS[name].format(where=_where(params))
+    return _statement(*STATEMENTS[name], params) if name in STATEMENTS else ""
+
+
+def _where(params: Params) -> str:
+    labels = ", ".join("'" + label.replace("'", "''") + "'" for label in params.steps or ())
+    return f"\nwhere step in ({labels})" if params.steps is not None else ""
 
 
 def _statement(keys: str, sums: str, table: str, order: str, params: Params) -> str:
     columns = ", ".join(_NAMES.get(key, key) for key in keys.split(", "))
-    labels = ", ".join("'" + label.replace("'", "''") + "'" for label in params.steps or ())
-    where = f"\nwhere step in ({labels})" if params.steps is not None else ""
-    return f"select {columns}, {sums}\nfrom {table}{where}\ngroup by all\norder by {order} desc"
+    return f"select {columns}, {sums}\nfrom {table}{_where(params)}\ngroup by all\norder by {order} desc"

@@ -38,6 +38,8 @@ def test_tables_of_a_run_have_the_rows_of_its_ranks(form: str, tmp_path: Path) -
     ranks = [entry_of("synthetic_ddp", f"rank{n}") for n in range(4)]
     models = [model_of(entry.files.reader).read(entry.path) for entry in ranks]
     written = {path.stem: read(path) for path in tmp_path.glob(f"*.{form}")}
+    ranks = written.pop("ranks")
+    assert ranks.to_pylist() == api.open(str(SAMPLES / "synthetic_ddp")).sql("select * from ranks").to_pylist()
     assert set(written) == {name for name in TABLES if table_of(models[0], name) is not None}
     for name, table in written.items():
         assert table.column_names[0] == "rank"
@@ -54,12 +56,21 @@ def test_a_log_directory_has_runs_and_kinds_of_profiles(tmp_path: Path) -> None:
     assert export(logs, "parquet", tmp_path / "out", "--table", "memory_events", "--table", "blocks") == 0
     events = read(tmp_path / "out/memory_events.parquet")
     assert events.column_names[:4] == ["run", "rank", "span", "device"]
-    assert set(events.column_names[3:]) == set(TABLES["memory_events"].columns)
+    assert set(events.column_names[3:]) == {column.name for column in TABLES["memory_events"].columns}
     by_run = events.group_by("run").aggregate([("stack", "count"), ("allocated_bytes", "count"), ("bytes", "sum")])
     counts = {row["run"]: row for row in by_run.to_pylist()}
     assert counts["synthetic_gpu"]["stack_count"] == 0 < counts["synthetic_gpu"]["allocated_bytes_count"]
     assert counts["synthetic_memory"]["allocated_bytes_count"] == 0 < counts["synthetic_memory"]["stack_count"]
     assert set(read(tmp_path / "out/blocks.parquet")["rank"].to_pylist()) == {"fragmented", "leaking", "out_of_memory"}
+
+
+@pytest.mark.parametrize("tables", [[], ["--table", "kernels", "--table", "steps"]])
+def test_several_tables_do_not_fit_into_a_file(
+    tables: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert export(SAMPLES / "synthetic_gpu", "parquet", tmp_path / "x.parquet", *tables) != 0
+    assert "One file has one table. Add --table NAME" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])

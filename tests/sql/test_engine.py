@@ -41,6 +41,16 @@ def test_only_tables_in_use_are_made():
     assert made == ["kernels"]
 
 
+@pytest.mark.parametrize("join", ['join "Kernels" using (event)', "natural join kernels"])
+def test_joins_by_name_find_their_tables(join):
+    sources = [SqlSource({}, lambda name: None if name == "steps" else TABLE)]
+    query = f"select count(*) as 'é', max(event) as steps from (select event from events where name = 'a') {join}"
+    found = run_sql(sources, ["events", "kernels", "steps"], query).table.to_pylist()
+    assert found == [{"é": 50_000, "steps": 99_998}]
+    with pytest.raises(BadRequest, match="steps"):
+        run_sql(sources, ["events", "steps"], "select * from events join steps using (event)")
+
+
 def test_names_of_columns_differ():
     query = 'select 1 as "a 2", 2 as a, 3 as a, 4 as sql_row'
     assert ask(query).table.to_pylist() == [{"a 2": 1, "a": 2, "a 3": 3, "sql_row 2": 4}]

@@ -10,6 +10,8 @@ import pytest
 import tb_plugin
 from tb_plugin import registry
 from tb_plugin.analysis.base import Params
+from tb_plugin.service.answers.rank_rows import rank_table
+from tb_plugin.sql import statements
 from tb_plugin.sql.tables import TABLES, table_of
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
@@ -21,6 +23,10 @@ TRACES = {
     "synthetic_serving": {},
     "npu_training": {},
 }
+
+
+def names_of(table):
+    return [column.name for column in TABLES[table].columns]
 
 
 def opened(name):
@@ -83,15 +89,26 @@ def test_runtime_calls(profile):
     same(profile, query, profile.runtime_calls(), {"calls": "calls", "self": "host_self_ns", "launched": "launched"})
 
 
-def test_modules(profile):
-    found = rows(profile, "select count(*) as calls from modules")[0]["calls"]
-    frame = profile.modules()
-    assert found == (frame.calls.sum() if len(frame) else 0)
+def test_phases(profile):
+    frame = profile.phases()
+    query = """select phase as key, count(*) as calls, sum(dur_ns) filter (is_outermost) as host_total from phases
+        group by phase"""
+    same(profile, query, frame, {"calls": "calls", "host_total": "host_total_ns"}, "phase")
+    # Device time counts once per phase, so sums over calls are larger if calls share work.
+    found = rows(profile, "select phase, count(*) as calls, sum(device_ns) as device_ns, sum(idle_ns) as idle_ns, "
+        "sum(backward_device_ns) as backward_ns from phases group by phase")  # fmt: skip
+    by_phase = {row["phase"]: row for row in found}
+    for row in frame.to_dict("records"):
+        mine = by_phase[row["phase"]]
+        for key in ("device_ns", "idle_ns", "backward_ns"):
+            if f"phase_{key}" in row:
+                assert mine[key] >= row[f"phase_{key}"] or key == "idle_ns"
+                assert mine["calls"] > 1 or mine[key] == row[f"phase_{key}"], (row["phase"], key)
 
 
 def test_steps(profile):
     frame = profile.sql("select * from steps").to_pandas()
-    parts = [name for name in TABLES["steps"].columns if name.endswith("_ns") and "start" not in name]
+    parts = [name for name in names_of("steps") if name.endswith("_ns") and "start" not in name]
     parts = [name for name in parts if name not in ("dur_ns", "host_dur_ns")]
     assert (frame[parts].sum(axis=1) == frame.dur_ns).all()
     facts = profile.facts
@@ -117,14 +134,15 @@ def test_each_launch_is_of_its_work(profile):
 
 
 def test_each_table_has_its_columns(profile):
-    for name, table in TABLES.items():
+    for name in TABLES:
         found = table_of(profile._made(), name)
-        assert found is None or set(found.column_names) <= set(table.columns), name
+        assert found is None or set(found.column_names) <= set(names_of(name)), name
     for table in TABLES.values():
-        for column, (unit, what) in table.columns.items():
-            assert what and "\n" not in what, (table.name, column)
-            assert unit in ("", "ns", "bytes", "0..1"), (table.name, column)
-            assert unit == "ns" if column.endswith("_ns") else True, (table.name, column)
+        assert len(set(names_of(table.name))) == len(table.columns), table.name
+        for column in table.columns:
+            assert column.meaning and "\n" not in column.meaning, (table.name, column.name)
+            assert column.unit in ("", "ns", "bytes", "0..1"), (table.name, column.name)
+            assert column.unit == "ns" or not column.name.endswith("_ns"), (table.name, column.name)
 
 
 def test_steps_of_rows_are_those_of_the_selection():
@@ -164,7 +182,49 @@ def test_ranks_stand_in_one_table():
         assert row["total"] == job.worker(row["rank"]).kernels().total_ns.sum()
 
 
-TABLE_VIEWS = ("operators", "kernels", "launches")
+COMPARED = (
+    "step_total_ns", "compute_ns", "compute_alone_ns", "overlap_ns", "exposed_communication_ns", "step_other_ns",
+    "latency_ns", "wait_ns", "transfer_ns", "caused_wait_ns", "lost_ns", "held_up_by", "calls", "matched", "unmatched",
+    "arrived_last",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["synthetic_ddp", "ddp_gloo8", "synthetic_groups"])
+def test_ranks_have_the_numbers_of_the_page_ranks(name):
+    job = tb_plugin.open(str(SAMPLES / name))
+    found = {row["rank"]: row for row in job.sql("select * from ranks").to_pylist()}
+    frame = job.table("workers")
+    assert list(found) == frame.worker.tolist() and len(found) > 1
+    for row in frame.to_dict("records"):
+        for key in COMPARED:
+            value = row[key] if row[key] == row[key] else None
+            assert found[row["worker"]][key] == value, (row["worker"], key)
+    steps = job.table("steps").groupby("worker").size()
+    assert {rank: row["steps"] for rank, row in found.items()} == steps.to_dict()
+    query = "select rank, device from ranks join (select distinct rank from kernels) using (rank)"
+    assert job.sql(query).num_rows == (0 if name == "ddp_gloo8" else len(found))
+
+
+def test_the_table_of_ranks_of_one_profile_has_one_row(profile):
+    (row,) = profile.sql("select * from ranks").to_pylist()
+    assert row["rank"] == profile.worker and row["left_out"] is None and row["wait_ns"] is None
+    assert row["steps"] == profile.facts["overview.steps"]
+    total = profile.sql("select sum(dur_ns) as total from steps").to_pylist()[0]["total"]
+    assert row["step_total_ns"] == total
+
+
+def test_profiles_that_are_no_ranks_have_a_reason():
+    job = tb_plugin.open(str(SAMPLES / "synthetic_ddp"))
+    view = registry.analysis_by_id("distributed")
+    parts = [view.part(job.worker(f"rank{rank}")._made(), Params()) for rank in (0, 1, 1)]
+    found = rank_table(list(zip(("rank0", "rank1", "rank1 copy"), parts, strict=True))).to_pylist()
+    reasons = [(row["rank"], row["calls"] is None, row["left_out"]) for row in found]
+    assert reasons == [("rank0", False, None), ("rank1", False, None), ("rank1 copy", True, "same_rank")]
+
+
+TABLE_VIEWS = ("operators", "kernels", "launches", "modules", "overview", "memory")
+# Tables whose queries hold for whole traces only.
+OF_ALL_STEPS = {"modules", "memory_operators_outermost"}
 
 
 @pytest.mark.parametrize("steps", ["all", "one"])
@@ -173,9 +233,20 @@ def test_queries_reproduce_the_tables_of_views(profile, steps):
     chosen = None if steps == "all" else trace.steps.label[-1:]
     for view in TABLE_VIEWS:
         frames = registry.analysis_by_id(view).part(trace, Params(steps=chosen)).frames
+        assert steps == "all" or not any(frames[name].sql for name in OF_ALL_STEPS & frames.keys())
         for name, frame in frames.items():
             if frame.sql:
                 reproduces(profile, frame, name)
+
+
+def test_each_statement_is_of_a_table():
+    found = set()
+    for name in ("resnet_cpu", "synthetic_gpu"):
+        trace = opened(name)._made()
+        for view in TABLE_VIEWS:
+            frames = registry.analysis_by_id(view).part(trace, Params()).frames
+            found |= {name for name, frame in frames.items() if frame.sql and frame.data.num_rows}
+    assert found == statements.TABLES
 
 
 def reproduces(profile, frame, name):
@@ -192,7 +263,7 @@ def reproduces(profile, frame, name):
 def rows_by(table, keys, shared):
     rows = {}
     for row in table.select([*keys, *shared]).to_pylist():
-        if row["name"] != "(no operator)":
+        if row.get("name") != "(no operator)":
             key = tuple(None if row[key] in ("", "(no operator)") else row[key] for key in keys)
             rows[key] = {
                 name: round(value or 0, 3) if not isinstance(value, str) else value

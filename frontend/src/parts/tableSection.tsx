@@ -173,13 +173,7 @@ export function TableSection(props: {
                 : `${pages.count.toLocaleString('en-US')} of ${counted(table.total_rows, 'row')}`)}
             {group.note && ` · ${group.note}`}
           </span>
-          {table?.sql && (
-            <Tooltip label="Show the query that gives this table">
-              <Button size="sm" variant="default" onClick={() => openView('sql', { query: table.sql ?? '' })}>
-                SQL
-              </Button>
-            </Tooltip>
-          )}
+          {table?.sql && <SqlButton query={table.sql} size="sm" />}
           {table && <ColumnChooser table={table} shown={shown} empty={pages.empty} />}
         </span>
       </div>
@@ -201,6 +195,14 @@ export function TableSection(props: {
     </section>
   )
 }
+
+export const SqlButton = ({ query, size }: { query: string; size: 'sm' | 'compact-xs' }) => (
+  <Tooltip label="Show the query that gives this table">
+    <Button size={size} variant="default" onClick={() => openView('sql', { query })}>
+      SQL
+    </Button>
+  </Tooltip>
+)
 
 function Chips({ where, table }: { where: readonly string[]; table: Table | null }) {
   return (

@@ -11,19 +11,23 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from tb_plugin.analysis.base import Analysis, ColumnTable, Number, Params, Part, matching, rows_of
+from tb_plugin.analysis.base import Analysis, ColumnTable, Number, Params, Part, coverage_of, matching, rows_of
 from tb_plugin.analysis.failure_notices import failed_payloads
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.skipped_workers import LeftOut
 from tb_plugin.analysis.timeline.tiles import Tile, encode
 from tb_plugin.analysis.view_entry import joining
 from tb_plugin.errors import NotFoundError, UserError
 from tb_plugin.lib.isolation import Isolation, isolated
 from tb_plugin.lib.malloc_trim import give_back_memory
+from tb_plugin.lib.model_cache import MEMO
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notices, StepInfo
 from tb_plugin.payloads.export import to_json
 from tb_plugin.registry import analysis_by_id
 from tb_plugin.rules import rule_ids
 from tb_plugin.service import part_codec
+from tb_plugin.service.answers.sql_answers import SqlProfile, sql_over
 from tb_plugin.service.answers.step_selection import chosen_steps
 from tb_plugin.service.summaries.compute import part_with_borrowed
 from tb_plugin.service.summaries.sources import RankSummary, Refusal, parts_of
@@ -34,6 +38,8 @@ from tb_plugin.storage.cache import put_atomically
 
 # A view or a page of a table as JSON, or all matching rows of a table as CSV or as an Arrow IPC stream.
 AnswerKind = Literal["json", "csv", "arrow"]
+# The view that answers queries.
+SQL_VIEW = "sql"
 # The result of a rank: a cache file, or an untrusted summary.
 Source = str | RankSummary
 # Peak memory of merging, as a multiple of the results: 124 bytes per call become 350, briefly twice.
@@ -52,6 +58,29 @@ class AskView(msgspec.Struct, frozen=True):
         """Raises NotFoundError, BadRequest."""
         analysis = analysis_by_id(self.view_id)
         return _encoded(analysis, [models.part(self.file, analysis, self.params)], self.params, self.kind)
+
+
+class AskSql(msgspec.Struct, frozen=True):
+    """A query over one profile, or over the ranks of a run."""
+
+    profiles: tuple[SqlProfile, ...]
+    params: Params
+    kind: AnswerKind = "json"
+
+    def answer(self, models: OpenModels, report: Report) -> bytes:
+        """Raises BadRequest, MissingPackage, CacheFileLost."""
+        from tb_plugin.views.sql.view import part_of, query_of
+
+        query, view = query_of(self.params), analysis_by_id(SQL_VIEW)
+
+        def make() -> Part:
+            answer = sql_over(models, self.profiles, query, is_guarded=True)
+            traces = (models.typed(profile.file, TraceTable) for profile in self.profiles)
+            covered = coverage_of([Part(select_rows(trace, None).coverage) for trace in traces], Params())
+            return isolated(view.title, lambda: part_of(answer, covered, self.params))
+
+        key = (SQL_VIEW, self.profiles, query, LeftOut.of(self.params))
+        return _encoded(view, [MEMO.get(models, key, make)], self.params, self.kind)
 
 
 class AskMultiView(msgspec.Struct, frozen=True):

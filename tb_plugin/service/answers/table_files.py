@@ -12,9 +12,13 @@ from msgspec import Struct
 from pyarrow import parquet
 
 from tb_plugin import __version__
-from tb_plugin.registry import model_of
-from tb_plugin.service.answers.sql_answers import place_columns
+from tb_plugin.analysis.base import Params, Part
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.registry import analysis_by_id, model_of
+from tb_plugin.service.answers.rank_rows import rank_table
+from tb_plugin.service.answers.sql_answers import RANKS_VIEW, Key, place_columns, run_columns, run_of
 from tb_plugin.service.states import Entry
+from tb_plugin.sql.rank_table import RANKS
 from tb_plugin.sql.tables import TABLES, table_of
 
 # Rows that are converted at once, and in a row group of Parquet.
@@ -52,12 +56,16 @@ def write_tables(
 
     Tables that no profile has are left out. ``read`` returns the model of a profile; only one is open at a time.
     """
-    places = place_columns(entries)
+    places = place_columns([entry.key for entry in entries])
     first = {model_of(entry.files.reader).id: entry for entry in reversed(entries)}
     writers: dict[str, _Writer] = {}
+    ranks: dict[Key, list[tuple[str, Part]]] = {}
     with ExitStack() as stack:
         for entry, place in zip(entries, places, strict=True):
             model = read(entry)
+            if RANKS.name in names and isinstance(model, TraceTable):
+                part = analysis_by_id(RANKS_VIEW).part(model, Params())
+                ranks.setdefault(run_of(entry.key), []).append((entry.files.worker, part))
             for name in names:
                 table = table_of(model, name)
                 if table is None:
@@ -68,6 +76,12 @@ def write_tables(
                     schema = _schema(name, place, [table, *(table_of(read(each), name) for each in others)])
                     writers[name] = _Writer(stack.enter_context(_opened(target(name), schema, form)), schema)
                 writers[name].add(table, place)
+        for run, parts in ranks.items():
+            table, place = rank_table(parts), run_columns(places[0], run)
+            if (name := RANKS.name) not in writers:
+                schema = _schema(name, place, [table])
+                writers[name] = _Writer(stack.enter_context(_opened(target(name), schema, form)), schema)
+            writers[name].add(table, place)
     return {name: writer.rows for name, writer in writers.items()}
 
 
@@ -84,9 +98,9 @@ def _schema(name: str, place: Mapping[str, str], tables: Sequence[pa.Table | Non
     }
     fields = [pa.field(key, pa.large_string(), metadata=_about("", _PLACES[key])) for key in place]
     fields += [
-        pa.field(key, types[key], metadata=_about(unit, meaning))
-        for key, (unit, meaning) in found.columns.items()
-        if key in types
+        pa.field(each.name, types[each.name], metadata=_about(each.unit, each.meaning))
+        for each in found.columns
+        if each.name in types
     ]
     return pa.schema(fields, {"table": name, "row": found.row, "writer": f"Torch Trace {__version__}"})
 

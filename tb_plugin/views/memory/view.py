@@ -29,6 +29,7 @@ from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, CoverageInfo, Figures, Line, Notice, Notices, Payload, Series, Table, View
+from tb_plugin.sql.statements import with_sql
 from tb_plugin.views.memory import VIEW, summary
 from tb_plugin.views.memory.block_rows import block_frame, every_block
 from tb_plugin.views.memory.findings import findings_of
@@ -148,6 +149,8 @@ def _prepare(trace: TraceTable, params: Params) -> _Prepared:
         "memory_events": block_frame(scene.window, origins, blocks, devices),
         "memory_steps": step_frame(scene, devices, steps),
     }
+    if trace.coverage.full is None and not any(params.get(key) for key in _WINDOW):
+        frames = with_sql(frames, params)
     times = intersect(step_time(trace.steps), scene.window.parts)
     calls = driver_calls(trace, times)
     is_only_device = sum(not device.is_host for device in every) == 1

@@ -10,8 +10,7 @@ from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.compiled.graph_breaks import number_of
 from tb_plugin.analysis.forest import NODES_SENT, Forest, preorder, truncate_tree
 from tb_plugin.analysis.graphs.attribution import attribution_shares
-from tb_plugin.analysis.graphs.origins import origins_of
-from tb_plugin.analysis.host_calls import Called, HostCalls, UnmatchedBackward, host_calls, sums_of
+from tb_plugin.analysis.host_calls import HostCalls, UnmatchedBackward, called_modules, host_calls, sums_of
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -22,6 +21,7 @@ from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Notice, Notices, Payload, Scalar, Sort, Tree
+from tb_plugin.sql.statements import with_sql
 from tb_plugin.views.modules import VIEW
 from tb_plugin.views.modules.compiled import Compiled, compiled_in, compiled_summary, regions_frame
 from tb_plugin.views.modules.layers import Layers, class_of, layers_of
@@ -52,7 +52,7 @@ class Modules(DeclaredView, entry=VIEW):
     def part(self, trace: TraceTable, params: Params) -> Part:
         selection = select_rows(trace, *params.chosen)
         rows = selection.of(trace, EventKind.MODULE)
-        calls = host_calls(trace, selection, _called(trace, rows))
+        calls = host_calls(trace, selection, called_modules(trace, rows))
         compiled = compiled_in(trace, selection, calls)
         keys = [*_columns(calls), *(("compiled_code", "regions") if compiled else ())]
         frames = {"modules": _totals(trace, calls, compiled, keys)}
@@ -68,6 +68,7 @@ class Modules(DeclaredView, entry=VIEW):
                 payloads["replayed"] = shares
         if len(compiled.calls.row):
             frames["compiled"] = regions_frame(trace, calls, compiled)
+        frames = with_sql(frames, params)
         return Part(
             coverage=selection.coverage,
             facts={
@@ -81,20 +82,6 @@ class Modules(DeclaredView, entry=VIEW):
             payloads=payloads,
             layout=(*payloads, *(name for name in frames if name != "modules" or payloads)),
         )
-
-
-def _called(trace: TraceTable, rows: Int64) -> Called:
-    scopes = origins_of(trace).scopes
-    number = np.full(len(trace) + 1, MISSING, np.int64)
-    number[trace.python.row] = trace.python.module_id
-    ids = number[scopes.row]
-    if (elsewhere := np.flatnonzero(scopes.row == MISSING)).size:
-        of_name = np.full(len(trace.strings), MISSING, np.int64)
-        every = np.flatnonzero(trace.kind == EventKind.MODULE)[::-1]
-        of_name[trace.name[every]] = number[every]
-        ids[elsewhere] = of_name[scopes.name[elsewhere]]
-    keys = group(np.concatenate((trace.name[rows], scopes.name)), np.concatenate((number[rows], ids))).of
-    return Called(rows, keys[: len(rows)], scopes.kind == EventKind.MODULE, keys[len(rows) :])
 
 
 def _columns(calls: HostCalls) -> list[str]:

@@ -44,6 +44,7 @@ from tb_plugin.payloads import (
 )
 from tb_plugin.rules._ordered_findings import Findings, LeftOut, findings_of, left_out, unknown_notices
 from tb_plugin.rules._verdict import verdict_of
+from tb_plugin.sql.statements import with_sql
 from tb_plugin.views.overview import VIEW
 from tb_plugin.views.overview.configuration import configuration
 from tb_plugin.views.overview.core_kinds import core_facts
@@ -114,7 +115,11 @@ class Overview(DeclaredView, entry=VIEW):
         payloads = {
             **_card(parts, "Headline", headline),
             **_card(parts, "Largest costs", largest),
-            **_card(parts, "Steps", lambda: _steps_series(breakdown, has_device) if steps.recorded else None),
+            **_card(
+                parts,
+                "Steps",
+                lambda: _steps_series(breakdown, has_device) if steps.recorded else None,
+            ),
             **_card(
                 parts,
                 "Average step",
@@ -131,7 +136,7 @@ class Overview(DeclaredView, entry=VIEW):
         return Part(
             coverage=selection.coverage,
             facts=facts,
-            frames={"steps": _frame(breakdown), **on_devices.frames},
+            frames={**with_sql({"steps": _frame(breakdown)}, params), **on_devices.frames},
             payloads=payloads,
             layout=(*payloads, *(name for name, frame in on_devices.frames.items() if len(frame.data))),
         )

@@ -9,6 +9,7 @@ from tb_plugin.analysis.annotations import COUNTERS, readable_phases
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.device_time import device_noun, device_word
 from tb_plugin.analysis.forest import NODES_SENT, Forest, preorder, truncate_tree
+from tb_plugin.analysis.phase_calls import PhaseCalls, phase_calls, sums_of
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import Groups, group
@@ -16,8 +17,8 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload, Scalar, Sort, Tree
 from tb_plugin.views.phases import VIEW
-from tb_plugin.views.phases.calls import PhaseCalls, by_step, phase_bars, phase_calls, steps_table, sums_of
 from tb_plugin.views.phases.metrics import METRICS
+from tb_plugin.views.phases.steps import by_step, phase_bars, steps_table
 
 # Maximum number of phases with bars, most time first.
 PHASES_DRAWN = 200

@@ -13,10 +13,14 @@ VIEW = ViewEntry(
     model=TRACE,
     traits=Traits("query", "picture", phase_note="A query covers the whole recording."),
     http=ViewText(
-        parameters="`query` (one SELECT over the tables of [SQL](sql.md), by default `select * from columns`).",
+        parameters=(
+            "`query` (one SELECT over the tables of [SQL](sql.md), by default `select * from columns`), `ranks` (`all`: "
+            "a query over all ranks of the run and span; the tables have the column `rank`)."
+        ),
         payloads=(
-            "`summary` (Figures), `chart` (Series, absent if the rows have no names or no amounts), `rows` (Table; the "
-            "keys of the columns are those of the query)."
+            "`summary` (Figures), `data_quality` (Notices: skipped ranks; absent if there are none), `chart` (Series, "
+            "absent if the rows have no names or no amounts), `rows` (Table; the keys of the columns are those of the "
+            "query)."
         ),
         tables="`rows` (at most 100,000).",
     ),

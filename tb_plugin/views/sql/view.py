@@ -8,11 +8,12 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.metrics import SHARED, define
-from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.selection import chosen_steps, select_rows
+from tb_plugin.analysis.skipped_workers import left_out
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Column, Figures, Line, Metric, Payload, Series, Unit
-from tb_plugin.sql.engine import SqlSource, run_sql
+from tb_plugin.payloads import Column, CoverageInfo, Figures, Line, Metric, Notices, Payload, Series, Unit
+from tb_plugin.sql.engine import SqlAnswer, SqlSource, run_sql
 from tb_plugin.sql.tables import COLUMNS, NAMES, table_of
 from tb_plugin.views.sql import VIEW
 
@@ -38,31 +39,47 @@ _NO_AMOUNTS = ("sql_row", "event", "parent", "operator_event", "launch_event", "
 
 
 class Sql(DeclaredView, entry=VIEW):
-    selects = "steps"
     own = ("query",)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        coverage = select_rows(trace, params.steps).coverage
-        query = params.get("query").strip() or DEFAULT
-        answer = run_sql([SqlSource({}, partial(table_of, trace))], NAMES, query, is_guarded=True)
-        frame = _rows(answer.table)
-        summary = METRICS.measured(sql_rows=answer.table.num_rows, sql_is_cut=answer.is_cut)
-        payloads: dict[str, Payload] = {"summary": Figures("summary", "Query", "", summary)}
-        if (chart := _chart(frame)) is not None:
-            payloads["chart"] = chart
-        return Part(coverage, {}, {"rows": frame}, payloads, (*payloads, "rows"))
+        """Returns the answer without the table of ranks, which the service computes."""
+        chosen_steps(trace, params.steps)  # raises BadRequest for an unknown step
+        answer = run_sql([SqlSource({}, partial(table_of, trace))], NAMES, query_of(params), is_guarded=True)
+        return part_of(answer, select_rows(trace, None).coverage, params)
+
+
+def query_of(params: Params) -> str:
+    return params.get("query").strip() or DEFAULT
+
+
+def part_of(answer: SqlAnswer, coverage: CoverageInfo, params: Params) -> Part:
+    """Returns the payloads of an answer. ``params`` may name skipped workers."""
+    frame = _rows(answer.table)
+    summary = METRICS.measured(sql_rows=answer.table.num_rows, sql_is_cut=answer.is_cut)
+    payloads: dict[str, Payload] = {"summary": Figures("summary", "Query", "", summary)}
+    if skipped := left_out(params, METRICS):
+        payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", skipped)
+    if (chart := _chart(frame)) is not None:
+        payloads["chart"] = chart
+    return Part(coverage, {}, {"rows": frame}, payloads, (*payloads, "rows"))
 
 
 def _rows(table: pa.Table) -> Frame:
     columns = [
-        Column(Metric(name, name, _unit(name, table.schema.field(name).type), "Column of the query."))
+        Column(Metric(name, _title(name, unit), unit, "Column of the query."))
         for name in table.column_names
+        for unit in [_unit(name, table.schema.field(name).type)]
     ]
     # The number of the row identifies it: the columns of a query may hold anything.
     columns += METRICS.columns("sql_row", hidden=("sql_row",))
     data = table.append_column("sql_row", pa.array(range(table.num_rows), pa.int64()))
     named = next((column.metric.key for column in columns if column.metric.unit == "code"), table.column_names[0])
     return Frame("rows", "Rows", columns, data, ("sql_row",), named)
+
+
+def _title(name: str, unit: Unit) -> str:
+    """Returns the title of a column. The page shows times in other units than nanoseconds, with the unit."""
+    return name.removesuffix("_ns") if unit == "ns" else name
 
 
 def _unit(name: str, kind: pa.DataType) -> Unit:

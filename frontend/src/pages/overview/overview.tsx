@@ -23,9 +23,11 @@ import type { Row } from '../../lib/tableRows'
 import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { figureOf, payloadByName } from '../../parts/payloadByName'
+import { SqlButton } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
-import { useView } from '../../state/data'
+import { useQuery, useView } from '../../state/data'
 import { followLink, functionState } from '../../state/links'
+import { usePages } from '../../state/tablePages'
 import { openView, setRoute, useRoute } from '../../state/urlState'
 import { Card, LinkButton, PagePlaceholder, Placeholder, SmallButton } from '../../widgets/basics'
 import { BreakdownBar, BreakdownTable } from '../../widgets/breakdown'
@@ -136,7 +138,7 @@ function Page(of: { view: View; whole: View; findings: View | null; query: Query
       {headline && (
         <Answer headline={headline} costs={costs} first={advice?.notices[0] ?? null} job={job} props={props} />
       )}
-      {steps && <StepsCard series={steps} wide={!average} calls={callsOf(average)} />}
+      {steps && <StepsCard series={steps} wide={!average} calls={callsOf(average)} base={props.base} />}
       {average && <AverageCard payload={average} outside={outside} recorded={every !== null} wide={!steps} />}
       {findings && (
         <FindingsCard
@@ -278,7 +280,16 @@ const TotalSaving = ({ saving, whole }: { saving: Saving; whole: string }) => (
 const callsOf = (average: Breakdown | null) =>
   average?.parts.find((part) => part.link?.view === 'launches' && part.value > 0) ?? null
 
-function StepsCard({ series, wide, calls }: { series: Series; wide: boolean; calls: Slice | null }) {
+const ALL_ROWS = { sort: '', desc: true, search: '', where: [] }
+
+function StepsSql({ base }: { base: Query }) {
+  // The table has all steps.
+  const { table } = usePages('overview', 'steps', useQuery(base, { steps: '' }), ALL_ROWS)
+  return table?.sql ? <SqlButton query={table.sql} size="compact-xs" /> : null
+}
+
+function StepsCard(props: { series: Series; wide: boolean; calls: Slice | null; base: Query }) {
+  const { series, wide, calls, base } = props
   const route = useRoute()
   const [form, setForm] = useState('chart')
   const selected = useMemo(() => new Set((route.steps ?? '').split(',').filter(Boolean)), [route.steps])
@@ -296,12 +307,15 @@ function StepsCard({ series, wide, calls }: { series: Series; wide: boolean; cal
       title={series.title}
       subtitle={[series.subtitle, bars].filter(Boolean).join(' · ')}
       actions={
-        <Switch
-          value={form}
-          onChange={setForm}
-          label="View of the steps"
-          options={{ chart: 'Chart', table: 'Table' }}
-        />
+        <span className={textCss.row}>
+          {form === 'table' && <StepsSql base={base} />}
+          <Switch
+            value={form}
+            onChange={setForm}
+            label="View of the steps"
+            options={{ chart: 'Chart', table: 'Table' }}
+          />
+        </span>
       }
     >
       <div className={layoutCss.chart}>

@@ -2,19 +2,21 @@
 import { Button, NativeSelect } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
-import type { Table, View } from '../../api/payloads'
+import type { Profile, Table, View } from '../../api/payloads'
 import { counted } from '../../lib/format'
 import type { Row } from '../../lib/tableRows'
+import { NoticesCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { numberOf, payloadByName } from '../../parts/payloadByName'
 import { TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useActivity } from '../../state/activity'
 import { useQuery, useView } from '../../state/data'
-import { showInTimeline } from '../../state/links'
-import { openView, setRoute, useRoute } from '../../state/urlState'
+import { timelineState } from '../../state/links'
+import { openView, openViewOfProfile, setRoute, useRoute } from '../../state/urlState'
 import { Card, Placeholder } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
+import { Switch } from '../../widgets/choice'
 import type { Schema } from './editor'
 import { EXAMPLES } from './examples'
 import frameCss from '../../parts/viewFrame.module.css'
@@ -25,20 +27,26 @@ import css from './query.module.css'
 const MAX_COLUMNS = 500
 /** The columns of another query are others. */
 const NO_TABLE_STATE = { row: '', sort: '', desc: '', cols: '', search: '', where: '' }
+const RANKS = [
+  { value: '', label: 'This rank' },
+  { value: 'all', label: 'All ranks' },
+]
 const ROWS = [{ table: 'rows', label: 'Rows' }]
 const TABLES = [{ table: 'rows', label: 'Tables and columns' }]
 
-export function QueryPage({ base }: PageProps) {
-  const { query = '' } = useRoute()
+export function QueryPage({ base, catalog, profile }: PageProps) {
+  const { query = '', ranks = '' } = useRoute()
   const { run, worker, span, window, capture } = base
   const place = useQuery({ run, worker, span, window, capture }, {})
   const schema = useView('sql', useQuery(place, { limit: MAX_COLUMNS }))
-  const asked = useQuery(place, { query })
+  const workers = catalog.runs.find(({ name }) => name === profile.run)?.workers ?? []
+  const hasRanks = workers.filter(({ spans }) => spans.some(({ id }) => id === profile.span)).length > 1
+  const asked = useQuery(place, { query, ranks: hasRanks ? ranks : '' })
   const resource = useView('sql', asked, query !== '')
   return (
     <div className={frameCss.page}>
       <ViewFrame resource={schema} bones={200}>
-        {(view) => <Ask view={view} query={query} busy={resource.busy} />}
+        {(view) => <Ask view={view} query={query} ranks={hasRanks ? ranks : null} busy={resource.busy} />}
       </ViewFrame>
       {query === '' ? (
         <TableSection
@@ -50,7 +58,7 @@ export function QueryPage({ base }: PageProps) {
         />
       ) : (
         <ViewFrame resource={resource} bones={300}>
-          {(view) => <Result view={view} base={asked} />}
+          {(view) => <Result view={view} base={asked} profile={profile} />}
         </ViewFrame>
       )}
     </div>
@@ -74,8 +82,9 @@ function schemaOf(table: Table | null): Schema {
 
 let editor: typeof import('./editor') | null = null
 
-function Ask(props: { view: View; query: string; busy: boolean }) {
-  const { view, query, busy } = props
+/** `ranks` is null if the run has one rank only. */
+function Ask(props: { view: View; query: string; ranks: string | null; busy: boolean }) {
+  const { view, query, ranks, busy } = props
   const [text, setText] = useState(query || EXAMPLES[0].query)
   const [loaded, setLoaded] = useState(editor)
   const schema = useMemo(() => schemaOf(payloadByName(view, 'rows', 'table')), [view])
@@ -97,9 +106,17 @@ function Ask(props: { view: View; query: string; busy: boolean }) {
   return (
     <Card
       title="Query"
-      subtitle="One SELECT over this recording. Write times in nanoseconds and sizes in bytes. Sums are totals, not per step."
+      subtitle={`One SELECT over ${ranks === 'all' ? 'all ranks, with a column rank' : 'this recording'}. Write times in nanoseconds and sizes in bytes. Sums are totals, not per step.`}
       actions={
         <span className={textCss.row}>
+          {ranks !== null && (
+            <Switch
+              label="Ranks of the query"
+              value={ranks}
+              options={RANKS}
+              onChange={(next) => setRoute({ ...NO_TABLE_STATE, ranks: next }, true)}
+            />
+          )}
           <NativeSelect
             size="xs"
             aria-label="Examples"
@@ -143,12 +160,13 @@ function Ask(props: { view: View; query: string; busy: boolean }) {
   )
 }
 
-function Result({ view, base }: { view: View; base: Query }) {
+function Result({ view, base, profile }: { view: View; base: Query; profile: Profile }) {
   const summary = payloadByName(view, 'summary', 'figures')
   const chart = payloadByName(view, 'chart', 'series')
   const isCut = summary?.figures.find(({ metric }) => metric.key === 'sql_is_cut')?.value === true
   return (
     <div className={css.result}>
+      <NoticesCard view={view} />
       {isCut && (
         <p className={textCss.mute}>
           The query has more rows. The table shows the first {counted(numberOf(summary, 'sql_rows') ?? 0, 'row')}.
@@ -164,22 +182,33 @@ function Result({ view, base }: { view: View; base: Query }) {
         base={base}
         groups={ROWS}
         placeholder="Search these rows, text or /regex/"
-        detail={(row) => <Opened row={row} />}
+        detail={(row) => <Opened row={row} profile={profile} ranks={base.ranks === 'all'} />}
       />
     </div>
   )
 }
 
-function showEvent({ event, start_ns: start, dur_ns: dur }: Row): void {
-  if (typeof start === 'number' && typeof dur === 'number') showInTimeline(Number(event), start, dur)
-  else openView('timeline', { event: String(event) })
+/** Opens the timeline of the event's rank. */
+function showEvent(
+  { event, start_ns: start, dur_ns: dur }: Row,
+  { run, span, worker: own }: Profile,
+  worker: string,
+): void {
+  const isTimed = typeof start === 'number' && typeof dur === 'number'
+  const state = isTimed ? timelineState(Number(event), start, dur) : { event: String(event) }
+  if (worker === own) openView('timeline', state)
+  else openViewOfProfile({ run, worker, span }, 'timeline', state)
 }
 
-/** The values of a row in full, and the way to its event. */
-const Opened = ({ row }: { row: Row }) => (
+/** The values of a row in full, and the way to its event. Without its rank, an event of several ranks has none. */
+const Opened = ({ row, profile, ranks }: { row: Row; profile: Profile; ranks: boolean }) => (
   <div className={css.opened}>
-    {typeof row.event === 'number' && (
-      <Button size="compact-xs" variant="default" onClick={() => showEvent(row)}>
+    {typeof row.event === 'number' && (!ranks || typeof row.rank === 'string') && (
+      <Button
+        size="compact-xs"
+        variant="default"
+        onClick={() => showEvent(row, profile, ranks ? String(row.rank) : profile.worker)}
+      >
         Show in timeline
       </Button>
     )}

@@ -1,0 +1,675 @@
+"""SQL tables of traces.
+
+In one file: the tables share columns, and a reader compares them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+
+from tb_plugin.analysis.code_lines import code_lines
+from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
+from tb_plugin.analysis.forest import Forest, Spans, outermost_of
+from tb_plugin.analysis.graphs.attribution import operator_names
+from tb_plugin.analysis.host_calls import HostCalls, called_modules, host_calls
+from tb_plugin.analysis.kernel_classes import classify_kernels, word_of
+from tb_plugin.analysis.kernel_labels import kernel_label
+from tb_plugin.analysis.launches.phases import launch_phases
+from tb_plugin.analysis.launches.recorded import Launches
+from tb_plugin.analysis.module_paths import module_paths
+from tb_plugin.analysis.operator_calls import Calls, operator_calls
+from tb_plugin.analysis.phase_calls import PhaseCalls, phase_calls, sums_of
+from tb_plugin.analysis.range_patterns import module_label
+from tb_plugin.analysis.runtime_calls import RuntimeCalls, callers, runtime_calls
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.step_shares import StepShares, break_down
+from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import Groups
+from tb_plugin.lib.model_cache import cached_by_argument
+from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass, MatrixUse
+from tb_plugin.model.trace.table import CounterEvents, TraceTable
+from tb_plugin.sql.columns import (
+    DEVICE,
+    DUR,
+    EVENT,
+    LAUNCH_EVENT,
+    NAME,
+    OPERATOR_EVENT,
+    START,
+    STEP,
+    THREAD,
+    Events,
+    SqlColumn,
+    SqlTable,
+    coded,
+    nullable,
+    of_kind,
+    of_trace,
+    real,
+    renamed,
+    thread_of,
+    word_of_kind,
+)
+
+C = SqlColumn
+_ON_DEVICE: tuple[SqlColumn[Events], ...] = (
+    DEVICE,
+    C("stream", "", "stream", lambda at: at.text(at.device_arg("stream"))),
+    C("operator", "", "operator that launched the work", lambda at: at.text(operator_names(at.trace, at.rows))),
+    OPERATOR_EVENT,
+    LAUNCH_EVENT,
+    STEP,
+)
+_CODE: SqlColumn[Events] = C(
+    "code_line",
+    "",
+    "innermost line of your code",
+    lambda at: coded(at.of(code_lines(at.trace).of), code_lines(at.trace).texts),
+)
+
+EVENTS: SqlTable[Events] = SqlTable(
+    "events",
+    "event with a duration",
+    of_trace(lambda trace: Events(trace, np.arange(len(trace)))),
+    (
+        EVENT,
+        NAME,
+        C("kind", "", "operator, annotation, python, module, runtime, kernel, memcpy, memset, ...", word_of_kind),
+        C("category", "", "category in the file", lambda at: at.text(at.trace.category)),
+        START,
+        DUR,
+        C(
+            "self_ns",
+            "ns",
+            "duration without nested operators, modules and runtime calls",
+            lambda at: pa.array(at.trace.self_ns),
+        ),
+        STEP,
+        C("process", "", "process", lambda at: coded(at.trace.track, [track.process for track in at.trace.tracks])),
+        C("thread", "", "thread or stream", lambda at: thread_of(at.trace, at.rows)),
+        DEVICE,
+        C(
+            "parent",
+            "",
+            "event of the enclosing operator, module or runtime call",
+            lambda at: nullable(at.trace.parent),
+        ),
+        C(
+            "operator_event",
+            "",
+            "event of the enclosing operator; for device work, of the operator that launched it",
+            lambda at: nullable(at.trace.operator),
+        ),
+        LAUNCH_EVENT,
+        C("correlation", "", "correlation id in the file", lambda at: nullable(at.trace.correlation)),
+    ),
+)
+
+
+class _Operators(Events, frozen=True, eq=False):
+    calls: Calls
+    recorded: Int64
+
+
+def _operators(trace: TraceTable) -> _Operators:
+    calls = operator_calls(trace, select_rows(trace, None))
+    recorded = np.flatnonzero(calls.row != MISSING)
+    return _Operators(trace, calls.row[recorded], calls, recorded)
+
+
+OPERATORS: SqlTable[_Operators] = SqlTable(
+    "operators",
+    "call of an operator",
+    of_trace(_operators),
+    (
+        EVENT,
+        C("name", "", "operator", lambda at: at.text(at.calls.name[at.recorded])),
+        C("input_shapes", "", "shapes of the inputs", lambda at: at.text(at.calls.shape[at.recorded])),
+        START,
+        C(
+            "host_total_ns",
+            "ns",
+            "CPU time with nested calls",
+            lambda at: pa.array(at.calls.host_total_ns[at.recorded]),
+        ),
+        C(
+            "host_self_ns",
+            "ns",
+            "CPU time without nested operators and runtime calls",
+            lambda at: pa.array(at.calls.host_self_ns[at.recorded]),
+        ),
+        C(
+            "device_total_ns",
+            "ns",
+            "device time of the work launched by the call and its nested calls",
+            lambda at: pa.array(at.calls.device_total_ns[at.recorded]),
+        ),
+        C(
+            "device_self_ns",
+            "ns",
+            "device time of the work that the call itself launched",
+            lambda at: pa.array(at.calls.device_self_ns[at.recorded]),
+        ),
+        C(
+            "runtime_ns",
+            "ns",
+            "CPU time of runtime calls made by the call itself",
+            lambda at: pa.array(at.calls.runtime_self_ns[at.recorded]),
+        ),
+        C(
+            "is_outermost",
+            "",
+            "whether no call of the same operator encloses the call",
+            lambda at: pa.array(outermost_of(at.calls.name, at.calls.spans, at.calls.parent)[at.recorded]),
+        ),
+        C(
+            "parent",
+            "",
+            "event of the enclosing operator",
+            lambda at: nullable(np.append(at.calls.row, MISSING)[at.calls.parent[at.recorded]]),
+        ),
+        C(
+            "module",
+            "",
+            "path of the enclosing modules",
+            lambda at: coded(at.of(module_paths(at.trace).of), module_paths(at.trace).texts),
+        ),
+        _CODE,
+        THREAD,
+        STEP,
+    ),
+)
+
+
+def _class(at: Events) -> pa.Array:
+    return coded(
+        classify_kernels(at.trace).of(at.of(at.trace.name)).astype(np.int32), [word_of(each) for each in KernelClass]
+    )
+
+
+def _matrix_unit(at: Events) -> pa.Array:
+    use = at.of(at.trace.uses_matrix_unit)
+    return pa.array(use == MatrixUse.YES, mask=use == MatrixUse.UNKNOWN)
+
+
+KERNELS: SqlTable[Events] = SqlTable(
+    "kernels",
+    "kernel",
+    of_kind(EventKind.KERNEL),
+    (
+        EVENT,
+        C("name", "", "full name", NAME.values),
+        C("label", "", "readable name", lambda at: renamed(at.trace, at.of(at.trace.name), kernel_label)),
+        C("class", "", "gemm, attention, elementwise, communication, ...", _class),
+        START,
+        DUR,
+        *_ON_DEVICE,
+        C(
+            "is_collective",
+            "",
+            "whether the kernel communicates",
+            lambda at: pa.array(at.of(at.trace.is_collective)),
+        ),
+        C("uses_matrix_unit", "", "whether the kernel uses Tensor Cores or other matrix units", _matrix_unit),
+        C("grid", "", "grid size", lambda at: at.text(at.device_arg("grid"))),
+        C("block", "", "block size", lambda at: at.text(at.device_arg("block"))),
+        C("registers", "", "registers per thread", lambda at: nullable(at.device_arg("registers"))),
+        C(
+            "shared_memory_bytes",
+            "bytes",
+            "shared memory per block",
+            lambda at: nullable(at.device_arg("shared_memory")),
+        ),
+        C(
+            "blocks_per_sm",
+            "",
+            "blocks per multiprocessor",
+            lambda at: real(at.device_arg("blocks_per_sm", np.nan)),
+        ),
+        C(
+            "occupancy",
+            "0..1",
+            "estimated achieved occupancy",
+            lambda at: real(at.device_arg("occupancy", np.nan)),
+        ),
+    ),
+)
+
+
+class _Launches(Events, frozen=True, eq=False):
+    """Launched work. ``of_call`` has the calls."""
+
+    every: Launches
+    known: Int64
+    of_call: Events
+
+
+def _launches(trace: TraceTable) -> _Launches:
+    every = launch_phases(trace)
+    found = np.flatnonzero(every.call != MISSING)
+    return _Launches(trace, every.row[found], every, found, Events(trace, every.call[found]))
+
+
+LAUNCHES: SqlTable[_Launches] = SqlTable(
+    "launches",
+    "kernel, copy or memset whose launch is recorded",
+    of_trace(_launches),
+    (
+        EVENT,
+        C("name", "", "name of the work", NAME.values),
+        C("launch_event", "", "event of the call", lambda at: EVENT.values(at.of_call)),
+        C("call", "", "runtime call", lambda at: NAME.values(at.of_call)),
+        C("call_start_ns", "ns", "start of the call", lambda at: START.values(at.of_call)),
+        C("call_ns", "ns", "duration of the call", lambda at: DUR.values(at.of_call)),
+        C("queue_ns", "ns", "wait for earlier work after the call", lambda at: pa.array(at.every.queue_ns[at.known])),
+        C(
+            "latency_ns",
+            "ns",
+            "delay until the start, while the stream is free",
+            lambda at: pa.array(at.every.latency_ns[at.known]),
+        ),
+        C(
+            "is_queued",
+            "",
+            "whether earlier work ran when the call returned",
+            lambda at: pa.array(at.every.is_queued[at.known]),
+        ),
+        C("is_graph", "", "whether the call launched a graph", lambda at: pa.array(at.every.is_graph[at.known])),
+        C("operator", "", "operator that launched the work", lambda at: at.text(operator_names(at.trace, at.rows))),
+        DEVICE,
+        C("thread", "", "thread of the call", lambda at: THREAD.values(at.of_call)),
+        STEP,
+    ),
+)
+
+COPIES: SqlTable[Events] = SqlTable(
+    "copies",
+    "copy or memset on a device",
+    of_kind(EventKind.MEMCPY, EventKind.MEMSET),
+    (
+        EVENT,
+        NAME,
+        C(
+            "kind",
+            "",
+            "memcpy or memset",
+            lambda at: coded((at.of(at.trace.kind) == EventKind.MEMSET).astype(np.int32), ["memcpy", "memset"]),
+        ),
+        C(
+            "direction",
+            "",
+            "direction of the copy",
+            lambda at: coded(
+                directions_of(at.trace, at.rows.astype(np.int64)), [direction.words for direction in DIRECTIONS]
+            ),
+        ),
+        C("bytes", "bytes", "size", lambda at: nullable(at.device_arg("bytes"))),
+        START,
+        DUR,
+        *_ON_DEVICE,
+    ),
+)
+
+
+class _RuntimeCalls(Events, frozen=True, eq=False):
+    calls: RuntimeCalls
+
+
+def _runtime_calls(trace: TraceTable) -> _RuntimeCalls:
+    calls = runtime_calls(trace)
+    return _RuntimeCalls(trace, calls.row, calls)
+
+
+def _idle(at: _RuntimeCalls) -> pa.Array:
+    idle = at.calls.device_idle_ns
+    return pa.nulls(len(at.rows), pa.int64()) if idle is None else pa.array(idle)
+
+
+RUNTIME_CALLS: SqlTable[_RuntimeCalls] = SqlTable(
+    "runtime_calls",
+    "call of the device's runtime or driver",
+    of_trace(_runtime_calls),
+    (
+        EVENT,
+        C("name", "", "function", NAME.values),
+        START,
+        DUR,
+        C("self_ns", "ns", "duration without nested calls", lambda at: pa.array(at.of(at.trace.self_ns))),
+        C("device_idle_ns", "ns", "self time while the device idles", _idle),
+        C(
+            "launched",
+            "",
+            "number of kernels, copies and memsets that the call launched",
+            lambda at: pa.array(at.calls.launched),
+        ),
+        C("bytes", "bytes", "size of the copies that the call launched", lambda at: nullable(at.calls.bytes)),
+        C(
+            "operator",
+            "",
+            "enclosing operator",
+            lambda at: at.text(np.append(at.trace.name, np.int32(MISSING))[at.of(at.trace.operator)]),
+        ),
+        OPERATOR_EVENT,
+        C("phase", "", "enclosing annotation", lambda at: at.text(callers(at.trace).phase)),
+        C(
+            "code_line",
+            "",
+            _CODE.meaning,
+            lambda at: coded(callers(at.trace).frame, callers(at.trace).frames),
+        ),
+        THREAD,
+        STEP,
+    ),
+)
+
+
+class _Modules(Events, frozen=True, eq=False):
+    calls: HostCalls
+    recorded: Int64
+    is_outermost: Bool
+    total: Forest
+
+
+@cached_by_argument
+def _modules(trace: TraceTable) -> _Modules:
+    selection = select_rows(trace, None)
+    calls = host_calls(trace, selection, called_modules(trace, selection.of(trace, EventKind.MODULE)))
+    recorded = np.flatnonzero(~calls.is_replayed)
+    once = outermost_of(calls.key, calls.spans, calls.parent)
+    return _Modules(trace, calls.row[recorded], calls, recorded, once[recorded], Forest(calls.parent))
+
+
+def _with_nested(at: _Modules, values: Int64) -> pa.Array:
+    return pa.array(at.total.sums(values)[at.recorded])
+
+
+MODULES: SqlTable[_Modules] = SqlTable(
+    "modules",
+    "call of an nn.Module",
+    of_trace(_modules),
+    (
+        EVENT,
+        C("name", "", "module", lambda at: renamed(at.trace, at.of(at.trace.name), module_label)),
+        C(
+            "path",
+            "",
+            "path of the module",
+            lambda at: coded(at.of(module_paths(at.trace).of), module_paths(at.trace).texts),
+        ),
+        START,
+        C("dur_ns", "ns", "CPU time with nested calls", DUR.values),
+        C(
+            "host_self_ns",
+            "ns",
+            "CPU time without nested modules, operators and runtime calls",
+            lambda at: pa.array(at.calls.host_self_ns[at.recorded]),
+        ),
+        C(
+            "device_total_ns",
+            "ns",
+            "device time of the work launched by the call and its nested modules, forward",
+            lambda at: _with_nested(at, at.calls.device),
+        ),
+        C(
+            "device_self_ns",
+            "ns",
+            "device time of the work launched outside nested modules, forward",
+            lambda at: pa.array(at.calls.device[at.recorded]),
+        ),
+        C(
+            "backward_device_total_ns",
+            "ns",
+            "device time of the backward operators of the call and its nested modules",
+            lambda at: _with_nested(at, at.calls.backward_device),
+        ),
+        C(
+            "backward_device_self_ns",
+            "ns",
+            "device time of the backward operators of the call",
+            lambda at: pa.array(at.calls.backward_device[at.recorded]),
+        ),
+        C(
+            "recomputed_device_ns",
+            "ns",
+            "part of device_total_ns that recomputes activations",
+            lambda at: _with_nested(at, at.calls.recomputed),
+        ),
+        C(
+            "backward_host_total_ns",
+            "ns",
+            "CPU time of the backward operators of the call and its nested modules",
+            lambda at: _with_nested(at, at.calls.backward_host),
+        ),
+        C(
+            "operators",
+            "",
+            "number of operators directly in the call",
+            lambda at: pa.array(at.calls.operators[at.recorded]),
+        ),
+        C(
+            "is_outermost",
+            "",
+            "whether no call of the same module encloses the call",
+            lambda at: pa.array(at.is_outermost),
+        ),
+        C(
+            "parent",
+            "",
+            "event of the enclosing Python or module call",
+            lambda at: nullable(at.of(at.trace.python_parent)),
+        ),
+        THREAD,
+        STEP,
+    ),
+)
+
+
+class _Phases(Events, frozen=True, eq=False):
+    found: PhaseCalls
+    sums: dict[str, Any]
+    is_outermost: Bool
+
+
+@cached_by_argument
+def _phases(trace: TraceTable) -> _Phases:
+    found = phase_calls(trace, select_rows(trace, None))
+    each = np.arange(len(found.of))
+    once = outermost_of(found.of, Spans(found.calls.track, found.calls.start, found.calls.end), found.calls.parent)
+    return _Phases(trace, found.calls.row, found, sums_of(found, Groups(each, each)), once)
+
+
+PHASES: SqlTable[_Phases] = SqlTable(
+    "phases",
+    "annotation (record_function, NVTX range)",
+    of_trace(_phases),
+    (
+        EVENT,
+        C("name", "", "annotation", NAME.values),
+        C(
+            "phase",
+            "",
+            "phase: names that differ only in numbers",
+            lambda at: coded(at.found.of, at.found.phases.labels),
+        ),
+        START,
+        DUR,
+        C(
+            "device_ns",
+            "ns",
+            "device time of the work launched in the annotation; work that runs at the same time counts once",
+            lambda at: pa.array(at.sums["phase_device_ns"]),
+        ),
+        C(
+            "backward_device_ns",
+            "ns",
+            "device time of the backward operators of the annotation",
+            lambda at: pa.array(at.sums["phase_backward_ns"]),
+        ),
+        C(
+            "backward_host_ns",
+            "ns",
+            "CPU time of the backward operators of the annotation",
+            lambda at: pa.array(at.sums["phase_backward_host_ns"]),
+        ),
+        C(
+            "communication_ns",
+            "ns",
+            "device time of collectives launched in the annotation, and communication on the CPU during it",
+            lambda at: pa.array(at.sums["phase_communication_ns"]),
+        ),
+        C(
+            "idle_ns",
+            "ns",
+            "time of the annotation while no device works",
+            lambda at: pa.array(at.sums["phase_idle_ns"]) if len(at.found.busy) else pa.nulls(len(at.rows), pa.int64()),
+        ),
+        C(
+            "is_outermost",
+            "",
+            "whether no call of the same phase encloses the call",
+            lambda at: pa.array(at.is_outermost),
+        ),
+        THREAD,
+        STEP,
+    ),
+)
+
+
+class _Steps(Struct, frozen=True, eq=False):
+    trace: TraceTable
+    shares: StepShares
+
+
+def _part(category: str, meaning: str) -> SqlColumn[_Steps]:
+    return C(f"{category}_ns", "ns", meaning, lambda at: pa.array(at.shares.parts[category]))
+
+
+STEPS: SqlTable[_Steps] = SqlTable(
+    "steps",
+    "step",
+    of_trace(lambda trace: _Steps(trace, break_down(trace, None))),
+    (
+        C("step", "", "label", lambda at: pa.array(at.trace.steps.label, pa.large_string())),
+        C("start_ns", "ns", START.meaning, lambda at: pa.array(at.trace.steps.start_ns)),
+        C("dur_ns", "ns", "duration, with its device work", lambda at: pa.array(at.shares.total)),
+        C("host_start_ns", "ns", "start on the CPU", lambda at: pa.array(at.trace.steps.host_start_ns)),
+        C(
+            "host_dur_ns",
+            "ns",
+            "duration on the CPU",
+            lambda at: pa.array(at.trace.steps.host_end_ns - at.trace.steps.host_start_ns),
+        ),
+        _part("kernel", "compute kernels; each moment counts for the first active part, in this order"),
+        _part("memcpy", "copies"),
+        _part("memset", "memsets"),
+        _part("unrecorded", "device work that was not recorded"),
+        _part("communication", "communication not overlapped with compute"),
+        _part("runtime", "runtime calls"),
+        _part("dataloader", "data loading"),
+        _part("cpu", "operators and annotations"),
+        _part("other", "nothing recorded"),
+    ),
+)
+
+COLLECTIVES: SqlTable[Events] = SqlTable(
+    "collectives",
+    "recorded arguments of a collective, of its CPU call or of its kernel",
+    of_trace(lambda trace: Events(trace, trace.collectives.row)),
+    (
+        EVENT,
+        C(
+            "collective",
+            "",
+            "allreduce, all_gather, send, ...",
+            lambda at: at.text(at.trace.collectives.name),
+        ),
+        C("name", "", "name of the event", NAME.values),
+        C("kind", "", "kind of the event: kernel, operator or annotation", word_of_kind),
+        START,
+        DUR,
+        C("dtype", "", "data type", lambda at: at.text(at.trace.collectives.dtype)),
+        C("in_elements", "", "number of input elements", lambda at: nullable(at.trace.collectives.in_elements)),
+        C("out_elements", "", "number of output elements", lambda at: nullable(at.trace.collectives.out_elements)),
+        C("process_group", "", "process group", lambda at: at.text(at.trace.collectives.group_name)),
+        C("group_size", "", "number of ranks in the group", lambda at: nullable(at.trace.collectives.group_size)),
+        C("sequence", "", "sequence number in the group", lambda at: nullable(at.trace.collectives.sequence)),
+        C("source_rank", "", "sender of a recv", lambda at: nullable(at.trace.collectives.source_rank)),
+        C("destination_rank", "", "receiver of a send", lambda at: nullable(at.trace.collectives.destination_rank)),
+        DEVICE,
+        STEP,
+    ),
+)
+
+
+class _CounterValues(Struct, frozen=True, eq=False):
+    trace: TraceTable
+    counters: CounterEvents
+
+    def text(self, ids: Any) -> pa.Array:
+        return coded(ids, self.trace.strings.array)
+
+
+COUNTERS: SqlTable[_CounterValues] = SqlTable(
+    "counters",
+    "value of a recorded counter",
+    of_trace(lambda trace: _CounterValues(trace, trace.counters)),
+    (
+        C("time_ns", "ns", "time, since the start of the trace", lambda at: pa.array(at.counters.time_ns)),
+        C("name", "", "counter", lambda at: at.text(at.counters.name)),
+        C("series", "", "series of the counter", lambda at: at.text(at.counters.series)),
+        C("value", "", "value, in the unit of the counter", lambda at: pa.array(at.counters.value)),
+        C("process", "", "process id", lambda at: at.text(at.counters.pid)),
+    ),
+)
+
+
+def _findings(trace: TraceTable) -> list[Any]:
+    from tb_plugin.rules._ordered_findings import findings_of
+
+    return list(findings_of(trace, None).all)
+
+
+def _bound(found: list[Any], key: str) -> pa.Array:
+    savings = [each.notice.saving for each in found]
+    return pa.array([None if each is None else getattr(each, key) for each in savings], pa.float64())
+
+
+FINDINGS: SqlTable[list[Any]] = SqlTable(
+    "findings",
+    "finding, largest expected saving first",
+    of_trace(_findings),
+    (
+        C("rule", "", "rule", lambda found: pa.array([each.rule.id for each in found], pa.string())),
+        C("title", "", "title of the rule", lambda found: pa.array([each.rule.title for each in found], pa.string())),
+        C(
+            "severity",
+            "",
+            "high, medium, low or info",
+            lambda found: pa.array([each.notice.severity for each in found], pa.string()),
+        ),
+        C(
+            "confidence",
+            "",
+            "how certain the cause is",
+            lambda found: pa.array([each.notice.confidence for each in found], pa.string()),
+        ),
+        C("saving_low_ns", "ns", "lower bound of the saving per step", lambda found: _bound(found, "low_ns")),
+        C("saving_high_ns", "ns", "upper bound of the saving per step", lambda found: _bound(found, "high_ns")),
+        C(
+            "event",
+            "",
+            "number of the first event that shows the problem",
+            lambda found: pa.array([each.events[0] if len(each.events) else None for each in found], pa.int64()),
+        ),
+        C(
+            "events",
+            "",
+            "number of events that show the problem",
+            lambda found: pa.array([each.event_count for each in found], pa.int64()),
+        ),
+    ),
+)
