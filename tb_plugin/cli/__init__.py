@@ -92,6 +92,9 @@ def _add_view(parser: argparse.ArgumentParser) -> None:
 def _add_report(parser: argparse.ArgumentParser) -> None:
     _add_path(parser)
     parser.add_argument("--view", action="append", metavar="V", help="show only this view (repeatable)")
+    parser.add_argument(
+        "--brief", action="store_true", help="print at most 8 kB, as Markdown or JSON: the bottleneck and its fixes"
+    )
     _add_selection(parser)
     _add_output(parser)
 
@@ -206,6 +209,10 @@ def _add_doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help=_PATH)
 
 
+def _add_nothing(parser: argparse.ArgumentParser) -> None:
+    pass
+
+
 def _add_path(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help=_PATH)
     _add_place(parser)
@@ -275,5 +282,6 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "sql": ("run a SQL query over the events of profiles", _add_sql),
     "export": ("write profiles as Parquet, Arrow or Chrome JSON", _add_export),
     "summarize": ("compute rank summaries, so that the page Ranks opens without the traces", _add_summarize),
+    "skill": ("print instructions for agents, as Markdown", _add_nothing),
     "doctor": ("list which files were found or skipped, and why", _add_doctor),
 }

@@ -15,7 +15,7 @@ from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.cli.exit_codes import NOTHING, OK, USAGE
 from tb_plugin.cli.session import Session, capture_message, no_profiles_message, open_session, place_of
-from tb_plugin.cli.terminal import ROWS_IN_TEXT, print_error, write_json_lists
+from tb_plugin.cli.terminal import ROWS_IN_TEXT, print_error, print_text, write_json_lists
 from tb_plugin.errors import BadRequest, Cancelled, PartFailed, TorchTraceError
 from tb_plugin.findings import data_notices, facts_of, findings, with_finding_count
 from tb_plugin.format import format_time
@@ -37,12 +37,16 @@ def report(arguments: argparse.Namespace) -> int:
     for view in arguments.view or ():
         if view not in known:
             raise BadRequest(f"There is no view {view}.", "--view", f"Available views: {', '.join(known)}.")
+    if arguments.brief and (arguments.view or arguments.phase or arguments.top):
+        raise BadRequest("A brief has no options for views.", "--brief", "Leave out --view, --phase and --top.")
     wanted = Place(arguments.run, arguments.worker, arguments.span, arguments.window)
     # JSON always has the findings, which are those of the default view.
     views = [] if arguments.format == "json" else arguments.view or []
     is_brief = bool(views) and not any(registry.analysis_by_id(view).traits.cached for view in views)
     made = _Report(open_session(arguments.path, wanted, arguments.capture, is_brief), arguments)
     try:
+        if arguments.brief:
+            return made.write_brief()
         if arguments.format == "json":
             return made.write_json()
         from tb_plugin.cli.printer import MarkdownPrinter, TextPrinter
@@ -81,6 +85,27 @@ class _Report:
         lists = {"profiles": profiles(), "groups": self._json_groups(), "failed": self._failures.listed}
         write_json_lists({"schema_version": SCHEMA_VERSION}, lists)
         return self._exit_code(reported)
+
+    def write_brief(self) -> int:
+        """Prints the brief of the first readable profile, and of its job."""
+        from tb_plugin.brief import brief_of, fitting, to_markdown
+
+        arguments, made = self._arguments, b""
+        form = to_markdown if arguments.format != "json" else lambda brief: msgspec.json.encode(brief) + b"\n"
+        for entry in self._session.load_all():
+            try:
+                brief = brief_of(
+                    self.workspace, self._session.entries, arguments.path, self._place(entry), arguments.steps
+                )
+            except TorchTraceError as error:
+                self._failures.add_profile(entry, error)
+                continue
+            made = fitting(brief, form)
+            break
+        for failure in self._failures.listed:
+            print_error(f"{failure['path']}: {failure['reason']}")
+        print_text(made.decode())
+        return self._exit_code(int(bool(made)))
 
     def _json_groups(self) -> Iterator[dict[str, Any]]:
         for analysis, place in self._groups:

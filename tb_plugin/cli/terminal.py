@@ -33,6 +33,11 @@ def print_line(text: str, bold: bool = False) -> None:
     print(f"\x1b[1m{shown}\x1b[0m" if bold and shown and _styled() else shown)
 
 
+def print_text(text: str) -> None:
+    """Prints a text of several lines, without a line end of its own."""
+    print("\n".join(printable(line) for line in text.split("\n")), end="")
+
+
 def print_error(text: str) -> None:
     print(printable(text), file=sys.stderr)
 

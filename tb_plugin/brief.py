@@ -1,0 +1,220 @@
+"""A short answer about one profile or job, for programs and agents.
+
+Names that end in ``_ns`` are nanoseconds. Ratios are 0..1. docs/command-line.md describes the fields.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from tb_plugin import registry
+from tb_plugin.analysis.base import Params
+from tb_plugin.errors import Cancelled, TorchTraceError
+from tb_plugin.findings import Finding, data_notices, findings
+from tb_plugin.format import format_value
+from tb_plugin.payloads import Breakdown, Figures, Notices, Profile, Table, View
+from tb_plugin.service.catalog import Place
+from tb_plugin.service.states import Entry
+from tb_plugin.service.workspace import Workspace
+
+MAX_BYTES = 8_000
+SCHEMA_VERSION = 1
+_MAX_TEXT = 400
+_MAX_NAME = 120
+_FINDINGS = 5
+_ROWS = 10
+_MISSING = 5
+_OTHERS = 10
+_JOB_VIEW = "distributed"
+# The first of these tables that a profile has is listed: (view, table, columns).
+_TABLES = (
+    ("kernels", "kernels", ("name", "class", "calls", "total_ns", "mean_ns")),
+    ("operators", "operators", ("name", "calls", "host_self_ns", "device_self_ns")),
+)
+# Lists that lose their last items if the answer is too long, in this order.
+_SHORTENED = ("others", "rows", "missing", "parts", "figures", "findings", "job")
+
+Brief = dict[str, Any]
+
+
+def brief_of(workspace: Workspace, entries: Sequence[Entry], path: str, place: Place, steps: str = "") -> Brief:
+    """Returns the brief of the profile at ``place``, which is one of ``entries``. Raises UserError."""
+    offered = workspace.offered(place)
+    there = [info.id for info in offered if info.available]
+    pages = [view for view in there if registry.analysis_by_id(view).scope == "profile"]
+    view = _view(workspace, place, pages[0], steps)
+    payloads = list(view.payloads.values())
+    notices = data_notices(payloads)
+    absent = [f"{info.title}: {info.why} {info.enable}".strip() for info in offered if not info.available and info.why]
+    figures = next((each for each in payloads if isinstance(each, Figures)), None)
+    parts = next((each for each in payloads if isinstance(each, Breakdown)), None)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "path": path,
+        "run": place.run,
+        "worker": place.worker,
+        "span": place.span,
+        "verdict": [_cut(one.text) for one in findings(_answers(payloads), answers=True)],
+        "job": [_finding(one) for one in _of_job(workspace, entries, place, steps, there)],
+        "figures": [
+            {"title": each.metric.title, "unit": each.metric.unit, "value": _short(each.value), "note": each.note}
+            for each in (figures.figures if figures else [])
+        ],
+        **_parts(parts),
+        "findings": [_finding(one) for one in findings(payloads)[:_FINDINGS]],
+        **_rows(workspace, place, steps, there),
+        "missing": [_cut(f"{one.text} {one.todo}".strip()) for one in notices[:_MISSING]]
+        + [_cut(text) for text in absent[:_MISSING]],
+        "others": [" / ".join(entry.key) for entry in entries if entry.key != (place.run, place.worker, place.span)][
+            :_OTHERS
+        ],
+        "other_profiles": len(entries) - 1,
+        "views": pages,
+        "more": _commands(path),
+    }
+
+
+def fitting(brief: Brief, encoded: Callable[[Brief], bytes]) -> bytes:
+    """Returns the encoded brief of at most MAX_BYTES. Lists that lost items are named in ``shortened``."""
+    brief = {**brief, "shortened": []}
+    for name in _SHORTENED:
+        while len(made := encoded(brief)) > MAX_BYTES and brief[name]:
+            brief[name] = brief[name][:-1]
+            brief["shortened"] = [*dict.fromkeys((*brief["shortened"], name))]
+    return made
+
+
+def to_markdown(brief: Brief) -> bytes:
+    lines = [f"# {brief['run']} / {brief['worker']} / span {brief['span']}", "", *brief["verdict"]]
+    if brief["job"]:
+        lines += ["", "## All ranks", *_finding_lines(brief["job"])]
+    lines += ["", "## Figures"]
+    lines += [
+        f"- {each['title']}: {format_value(each['value'], each['unit'])} {each['note']}".rstrip()
+        for each in brief["figures"]
+    ]
+    if brief["parts"]:
+        lines += ["", f"## {brief['parts_of']}"]
+        lines += [
+            f"- {part['title']}: {format_value(part['value'], brief['parts_unit'])} ({format_value(part['share'], 'ratio')})"
+            for part in brief["parts"]
+        ]
+    lines += ["", "## Findings", *(_finding_lines(brief["findings"]) or ["None."])]
+    if brief["rows"]:
+        names = list(brief["rows"][0])
+        lines += ["", f"## {brief['rows_of'].capitalize()}", _cells(names), _cells(["---"] * len(names))]
+        lines += [_cells([str(row.get(name, "")) for name in names]) for row in brief["rows"]]
+    if brief["missing"]:
+        lines += ["", "## About this recording", *(f"- {text}" for text in brief["missing"])]
+    if brief["other_profiles"]:
+        lines += ["", f"## Other profiles: {brief['other_profiles']}", *(f"- {name}" for name in brief["others"])]
+    lines += ["", "## Ask more", *(f"- {what}: `{command}`" for what, command in brief["more"].items())]
+    lines += [f"- views: {', '.join(brief['views'])}"]
+    if brief["shortened"]:
+        lines += ["", f"Shortened to {MAX_BYTES} bytes: {', '.join(brief['shortened'])}."]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _view(workspace: Workspace, place: Place, view: str, steps: str) -> View:
+    answer = workspace.view(place, view, Params(limit=_ROWS), steps)
+    if isinstance(answer, Profile):
+        raise Cancelled("The file changed while it was read.")
+    return msgspec.json.decode(answer, type=View)
+
+
+def _answers(payloads: Sequence[object]) -> list[Notices]:
+    return [each for each in payloads if isinstance(each, Notices) and each.about == "answer"]
+
+
+def _parts(made: Breakdown | None) -> Brief:
+    if made is None:
+        return {"parts_of": None, "parts_unit": None, "parts": []}
+    parts = [
+        {"title": part.metric.title, "value": _short(part.value), "share": _share(part.value, made.total)}
+        for part in made.parts
+    ]
+    return {"parts_of": made.title, "parts_unit": made.unit, "parts": parts}
+
+
+def _of_job(
+    workspace: Workspace, entries: Sequence[Entry], place: Place, steps: str, there: Sequence[str]
+) -> list[Finding]:
+    ranks = [entry for entry in entries if (entry.key[0], entry.key[2]) == (place.run, place.span)]
+    if len(ranks) < 2 or _JOB_VIEW not in there:
+        return []
+    try:
+        answer = workspace.group(replace(place, worker=None), _JOB_VIEW, Params(limit=1), steps)
+    except TorchTraceError:
+        return []
+    return findings(msgspec.json.decode(answer, type=View).payloads.values(), answers=True)[:_FINDINGS]
+
+
+def _rows(workspace: Workspace, place: Place, steps: str, there: Sequence[str]) -> Brief:
+    for view, name, columns in _TABLES:
+        if view not in there:
+            continue
+        answer = workspace.view(place, view, Params(table=name, limit=_ROWS), steps)
+        if isinstance(answer, Profile):
+            break
+        table = msgspec.json.decode(answer, type=Table)
+        rows = [{key: _short(row[key]) for key in columns if row.get(key) is not None} for row in table.rows]
+        if rows:
+            return {"rows_of": name, "rows": rows}
+    return {"rows_of": None, "rows": []}
+
+
+def _finding(one: Finding) -> Brief:
+    return {
+        "rule": one.rule,
+        "severity": one.severity,
+        "text": _cut(one.text),
+        "todo": _cut(one.todo),
+        "saving_low_ns": None if one.saving_low_ns is None else round(one.saving_low_ns),
+        "saving_high_ns": None if one.saving_high_ns is None else round(one.saving_high_ns),
+        "view": one.evidence.view if one.evidence else None,
+        "events": one.evidence.events[:3] if one.evidence else [],
+    }
+
+
+def _finding_lines(listed: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = []
+    for one in listed:
+        low, high = one["saving_low_ns"], one["saving_high_ns"]
+        least, most = format_value(low, "ns"), format_value(high, "ns")
+        saving = "" if high is None else f", saves {most if least == most else f'{least} to {most}'} per step"
+        lines.append(f"- [{one['severity']}{saving}] {one['text']} {one['todo']}".rstrip())
+    return lines
+
+
+def _commands(path: str) -> dict[str, str]:
+    where = shlex.quote(path)
+    return {
+        "one view": f"torch-trace report {where} --view VIEW --top 20 --format markdown",
+        "some steps": f"torch-trace report {where} --brief --steps 5-9",
+        "SQL": f'torch-trace sql {where} "select * from columns"',
+        "two profiles": f"torch-trace diff BASE {where}",
+    }
+
+
+def _share(value: float | None, total: float | None) -> float | None:
+    return round(value / total, 4) if value is not None and total else None
+
+
+def _short(value: object) -> object:
+    """Returns a name of limited length. Fractions of nanoseconds and bytes are rounded, but ratios are not."""
+    if isinstance(value, float):
+        return round(value) if abs(value) >= 1000 else round(value, 4)
+    return _cut(value, _MAX_NAME) if isinstance(value, str) else value
+
+
+def _cut(text: str, most: int = _MAX_TEXT) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def _cells(texts: Sequence[str]) -> str:
+    return "| " + " | ".join(text.replace("|", "\\|").replace("\n", " ") for text in texts) + " |"
