@@ -94,6 +94,18 @@ class IssueLog(msgspec.Struct):
         """Adds a note about the file. A note does not affect any event."""
         self.add(code, "note", offset, text=text)
 
+    def take_entries(self) -> dict[tuple[str, str], _Entry]:
+        """Returns and removes all problems."""
+        entries, self.entries = self.entries, {}
+        return entries
+
+    def merge(self, entries: dict[tuple[str, str], _Entry]) -> None:
+        """Adds the problems of a later part of the file."""
+        for (code, text), each in entries.items():
+            self.add(code, each.outcome, each.first_offset, count=each.count, text=text)
+            entry = self.entries[code, text]
+            entry.examples.extend(each.examples[: MAX_EXAMPLES - len(entry.examples)])
+
     def issues(self) -> tuple[Issue, ...]:
         """Returns all problems, whatever the chunk size. The rarest texts beyond MAX_TEXTS per code are merged."""
         by_code: dict[str, list[_Entry]] = {}
