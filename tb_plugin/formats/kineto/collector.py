@@ -190,7 +190,8 @@ class Collector:
     def merge_piece(self, piece: CollectorPiece, ids: Int32) -> Int32 | None:
         """Adds a piece. Returns ``ids`` with its new texts, or None if it cannot be merged."""
         before, after = piece.decoding
-        if not self._decoding.can_merge(before, after) or not self.rows.can_merge(piece.rows):
+        texts = [column.key for column in piece.rows.others if column.kind == "text"]
+        if not self._decoding.can_merge(before, after, texts) or not self.rows.can_merge(piece.rows):
             return None
         ids = self.interner.merge(piece.texts, ids)
         mapped = np.append(ids, np.int32(MISSING))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -110,12 +110,15 @@ class Decoding:
         learned = [(each.key, each.is_raw) for each in self._learned.values()]
         return DecodingState(learned, list(self._used), self.binds, self.left_out or self._is_full)
 
-    def can_merge(self, before: DecodingState, after: DecodingState) -> bool:
-        """Returns False if a read in this process could differ. ``before``, ``after``: states around the piece."""
-        keys = [key for key, _ in after.learned]
-        merged = list(dict.fromkeys([*self._learned, *keys]))
-        order = sorted(keys, key=merged.index)
-        return before.binds == self.binds and keys == order and len(merged) < MOST_NAMES
+    def can_merge(self, before: DecodingState, after: DecodingState, texts: Collection[str]) -> bool:
+        """Returns False if a read in this process could differ. ``before``, ``after``: states around the piece.
+
+        ``texts`` are the arguments with text in the piece. Their order is the order of new text ids.
+        """
+        merged = list(dict.fromkeys([*self._learned, *(key for key, _ in after.learned)]))
+        keys = [key for key, _ in after.learned if key in texts]
+        is_same = keys == [key for key in merged if key in keys]
+        return before.binds == self.binds and is_same and len(merged) < MOST_NAMES
 
     def merge(self, after: DecodingState) -> None:
         """Adds the names that a process discovered in a piece."""
