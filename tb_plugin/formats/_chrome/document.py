@@ -276,8 +276,8 @@ class Document:
         self._handed_out += self._pieces.events - before
 
     def _rewind(self, rewound: Rewound) -> None:
-        self._rewound = memoryview(rewound.text[1:] + bytes(self._data) + bytes(self._rewound))
-        self._data = bytearray(rewound.text[:1])
+        text = memoryview(rewound.text + bytes(self._data) + bytes(self._rewound))
+        self._data, self._rewound = bytearray(text[: rewound.window_bytes]), text[rewound.window_bytes :]
         self._base = rewound.base
         self._at_end = False
 

@@ -63,12 +63,16 @@ class DividedPass(Protocol):
 
 
 class Rewound(Exception):
-    """The text from offset ``base`` on must be read again. ``text`` was removed from the document."""
+    """The text from offset ``base`` on must be read again, in a window of the same size as before.
 
-    def __init__(self, text: bytes, base: int) -> None:
+    ``text`` was removed from the document.
+    """
+
+    def __init__(self, text: bytes, base: int, window_bytes: int) -> None:
         super().__init__()
         self.text = text
         self.base = base
+        self.window_bytes = window_bytes
 
 
 class _Chunk(NamedTuple):
@@ -76,6 +80,7 @@ class _Chunk(NamedTuple):
     first: int  # index of the first event, from ``start``
     end: int  # index after the last event, from ``start``
     base: int  # offset in the text of the file
+    window_bytes: int  # length of the text from which the chunk was cut
     replaced: int  # byte before the first event, which is a bracket in the buffer
 
 
@@ -93,7 +98,7 @@ class _Piece:
         self.size += end + 1
         with memoryview(data) as view:
             self.buffer[start : self.size] = view[: end + 1]
-        self.chunks.append(_Chunk(start, first, end, base, data[first - 1]))
+        self.chunks.append(_Chunk(start, first, end, base, len(data), data[first - 1]))
         self.buffer[start + first - 1], self.buffer[start + end] = _OPEN, _CLOSE
 
     def text(self, from_chunk: int = 0) -> bytes:
@@ -220,12 +225,12 @@ class Pieces:
         self._rewinds += 1
         pieces = [*self._sent, *([self._open] if self._open is not None else [])]
         text = pieces[0].text(chunk) + b"".join(piece.text() for piece in pieces[1:])
-        base = pieces[0].chunks[chunk].base
+        first = pieces[0].chunks[chunk]
         self._free.extend(piece.number for piece in pieces)
         self._sent.clear()
         self._open = None
-        self.restart_at(base)
-        raise Rewound(text, base)
+        self.restart_at(first.base)
+        raise Rewound(text, first.base, first.window_bytes)
 
     def _stop(self) -> None:
         processes, self._processes = self._processes, []
