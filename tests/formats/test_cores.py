@@ -87,7 +87,9 @@ def recordings() -> list[Path]:
     return sorted(path for path in found if path.stat().st_size < 30_000_000)
 
 
-SOME = [path for path in recordings() if path.parent.name in ("resnet_cpu", "synthetic_gpu", "chromium", "viztracer_cpu")]
+SOME = [
+    path for path in recordings() if path.parent.name in ("resnet_cpu", "synthetic_gpu", "chromium", "viztracer_cpu")
+]
 
 
 @needs_time
@@ -183,9 +185,7 @@ OPTIONS = ReadOptions(2_000, decoders=2, piece_bytes=8_000)
 
 
 def children() -> list[int]:
-    return [
-        int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text("ascii").split()
-    ]
+    return [int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text("ascii").split()]
 
 
 @pytest.mark.parametrize("stage", ["_send", "_merge"])

@@ -289,9 +289,7 @@ def _isolate(channel: int) -> None:
     os.closerange(channel + 1, os.sysconf("SC_OPEN_MAX"))
 
 
-def _serve(
-    channel: socket.socket, parent: int, buffers: list[mmap.mmap], decode: Decode, reading: DividedPass
-) -> None:
+def _serve(channel: socket.socket, parent: int, buffers: list[mmap.mmap], decode: Decode, reading: DividedPass) -> None:
     """Decodes pieces until the parent ends."""
     reading.take_piece()  # the parent has these rows
     channel.settimeout(_PARENT_CHECK_SECONDS)

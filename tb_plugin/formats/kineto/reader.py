@@ -18,7 +18,7 @@ from tb_plugin.formats._chrome.times import NeedsDigits
 from tb_plugin.formats.base import FileSize, JobInfo, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.classify import call_names, class_names, name_flags, own_communication
 from tb_plugin.formats.format_entry import DeclaredReader
-from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.issues import Entries, IssueLog
 from tb_plugin.formats.kineto import FORMATS
 from tb_plugin.formats.kineto.collector import Collector, CollectorPiece
 from tb_plugin.formats.kineto.decoding import Decoding
@@ -97,14 +97,12 @@ class Reading:
     def text_count(self) -> int:
         return len(self._collector.interner.texts)
 
-    def take_piece(self) -> tuple[CollectorPiece, bool, dict[tuple[str, str], Any]] | None:
+    def take_piece(self) -> tuple[CollectorPiece, bool, Entries] | None:
         piece, entries = self._collector.take_piece(), self.log.take_entries()
         has_phases, self._has_phases = self._has_phases, False
         return None if piece is None else (piece, has_phases, entries)
 
-    def merge_piece(
-        self, piece: tuple[CollectorPiece, bool, dict[tuple[str, str], Any]], ids: Int32
-    ) -> Int32 | None:
+    def merge_piece(self, piece: tuple[CollectorPiece, bool, Entries], ids: Int32) -> Int32 | None:
         collected, has_phases, entries = piece
         merged = self._collector.merge_piece(collected, ids)
         if merged is not None:
