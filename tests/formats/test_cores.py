@@ -172,7 +172,9 @@ def test_random_files(seed, reader):
     chance = random.Random(seed)
     content = random_file(chance)
     chunk_bytes = chance.choice([300, 700, 2_000])
-    check(lambda: Bytes(content), chunk_bytes, chance.choice([2, 4, 12]) * chunk_bytes, chance.choice([2, 3, 7]), reader)
+    check(
+        lambda: Bytes(content), chunk_bytes, chance.choice([2, 4, 12]) * chunk_bytes, chance.choice([2, 3, 7]), reader
+    )
 
 
 @deep
