@@ -56,7 +56,7 @@ class CollectedPiece(NamedTuple):
     names: Names
     event_count: int
     by_kind: Counter[str]
-    not_shown: Counter[str]
+    skipped_phases: Counter[str]
 
 
 class Collected:
@@ -126,7 +126,7 @@ class Collected:
         self.names.merge(piece.names)
         self.event_count += piece.event_count
         self.by_kind += piece.by_kind
-        self._not_shown.update(piece.not_shown)
+        self._not_shown.update(piece.skipped_phases)
         self._count += len(piece.columns["start_ns"])
         return ids
 
