@@ -50,6 +50,14 @@ STEPS = _declared(
 WORKERS = _declared(
     "TORCH_TRACE_WORKERS", "maximum number of worker processes", default="depends on cores and memory, at most 4"
 )
+DECODERS = _declared(
+    "TORCH_TRACE_DECODERS",
+    (
+        "maximum number of processes that decode one large JSON trace, on Linux; `1`: the worker decodes it. "
+        "Results do not depend on it"
+    ),
+    default="depends on cores, memory and file size, at most 8",
+)
 ANSWER_SECONDS = _declared(
     "TORCH_TRACE_ANSWER_SECONDS",
     (

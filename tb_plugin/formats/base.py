@@ -129,6 +129,10 @@ class ReadOptions(msgspec.Struct, frozen=True):
     """Kernel class rules of the user. They take precedence over the built-in rules."""
     own_steps: str = ""
     """Pattern for step annotations, set by the user (``TORCH_TRACE_STEPS``)."""
+    decoders: int = 1
+    """Number of decoder processes; 1 = decode in this process. Any number gives the same result."""
+    piece_bytes: int = 4 * 1024 * 1024
+    """Text that a decoder process gets at once."""
 
 
 class ReadState(msgspec.Struct, frozen=True):

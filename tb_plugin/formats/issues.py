@@ -75,8 +75,11 @@ class _Entry(msgspec.Struct):
     examples: list[str] = msgspec.field(default_factory=list)
 
 
+Entries = dict[tuple[str, str], _Entry]
+
+
 class IssueLog(msgspec.Struct):
-    entries: dict[tuple[str, str], _Entry] = msgspec.field(default_factory=dict)
+    entries: Entries = msgspec.field(default_factory=dict)
 
     def add(
         self, code: str, outcome: Outcome, offset: int | None = None, example: str = "", count: int = 1, text: str = ""
@@ -93,6 +96,18 @@ class IssueLog(msgspec.Struct):
     def note(self, code: str, text: str, offset: int | None = None) -> None:
         """Adds a note about the file. A note does not affect any event."""
         self.add(code, "note", offset, text=text)
+
+    def take_entries(self) -> Entries:
+        """Returns and removes all problems."""
+        entries, self.entries = self.entries, {}
+        return entries
+
+    def merge(self, entries: Entries) -> None:
+        """Adds the problems of a later part of the file."""
+        for (code, text), each in entries.items():
+            self.add(code, each.outcome, each.first_offset, count=each.count, text=text)
+            entry = self.entries[code, text]
+            entry.examples.extend(each.examples[: MAX_EXAMPLES - len(entry.examples)])
 
     def issues(self) -> tuple[Issue, ...]:
         """Returns all problems, whatever the chunk size. The rarest texts beyond MAX_TEXTS per code are merged."""

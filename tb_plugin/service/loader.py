@@ -24,7 +24,14 @@ from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.service.states import Entry, Load
 from tb_plugin.service.summaries.sources import OpenSummary, any_summary
-from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE, local_file_sizes, peak_memory_bytes, unseen_sizes
+from tb_plugin.service.workers.memory_budget import (
+    MEMORY_VARIABLE,
+    decoder_bytes,
+    decoders,
+    local_file_sizes,
+    peak_memory_bytes,
+    unseen_sizes,
+)
 from tb_plugin.service.workers.model_cache import ModelFile
 from tb_plugin.service.workers.parse import Complete, Limits, Open, Parse, Summary, rank_ending
 from tb_plugin.service.workers.pool import Workers
@@ -221,10 +228,11 @@ class Loader:
             target, summary = (str(self._store.path(key, ending)) for ending in (_COLUMNS, _SUMMARY))
             files, rules = tuple(paths.items()), class_rules()
             question = Parse(found.reader.id, files, target, summary, limits, rules, own_steps(), found.rank)
-            peak = need if limits is None else min(need, limits.budget_bytes)
+            count = decoders(need, self._workers.budget) if limits is None else 1
+            peak = need + decoder_bytes(count) if limits is None else min(need, limits.budget_bytes)
             options |= {"key": target, "heavy": True, "peak_memory_bytes": peak}
             columns = str(self._store.path(key, rank_ending(found.rank, _COLUMNS)))
-            question = replace(question, is_brief=self._is_brief)
+            question = replace(question, is_brief=self._is_brief, decoders=count)
         else:
             (file,) = paths.values()
             question = OpenSummary(any_summary(file), model_of(found.reader).id, found.url, is_checked=False)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tb_plugin.formats._chrome.columns import Column
+from tb_plugin.formats._chrome.columns import Column, int32s
 from tb_plugin.formats._chrome.events import ChromeEvent
 from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
 from tb_plugin.lib.arrays import Int32, Int64
@@ -28,6 +28,16 @@ class Keys(Ids):
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, ...], int] = {}
         super().__init__(self._number)
+
+    def take_piece(self) -> list[tuple[str, ...]]:
+        """Returns and removes the keys, in the order of their numbers."""
+        keys, self._numbers = list(self._numbers), {}
+        self.clear()
+        return keys
+
+    def merge(self, keys: Sequence[tuple[str, ...]]) -> Int32:
+        """Adds the keys of a piece. Returns their numbers."""
+        return int32s([self._numbers.setdefault(key, len(self._numbers)) for key in keys])
 
     def _number(self, key: tuple[Any, ...]) -> int:
         texts = ["" if part is None else str(part) if type(part) is int else id_text(part) for part in key]
@@ -57,6 +67,9 @@ def scoped_key(event: ChromeEvent) -> tuple[Any, Any, Any, Any]:
 
 def _hashable(value: Any) -> Any:
     return as_text(value) if isinstance(value, list | dict) else value
+
+
+ArrowsPiece = tuple[list[tuple[str, ...]], dict[str, Any]]
 
 
 class Arrows:
@@ -100,6 +113,20 @@ class Arrows:
             row=rows.astype(np.int32),
             **columns,
         )
+
+    def take_piece(self) -> ArrowsPiece:
+        return self._keys.take_piece(), {name: column.take() for name, column in self._columns.items()}
+
+    def merge(self, piece: ArrowsPiece, first_row: int, ids: Int32) -> None:
+        numbers, columns = self._keys.merge(piece[0]), piece[1]
+        for name, column in columns.items():
+            if name == "key":
+                column = numbers[column]
+            elif name == "row":
+                column = np.where(column == MISSING, column, column + np.int32(first_row))
+            elif name in ("name", "pid", "tid"):
+                column = ids[column]
+            self._columns[name].add(column)
 
     def take(self, place: Int32 | None = None) -> tuple[ArrowEnds, int]:
         """Returns the arrows, and the number of flow events that belong to no arrow.

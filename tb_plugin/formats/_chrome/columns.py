@@ -109,3 +109,12 @@ class Section:
 
     def take(self) -> dict[str, npt.NDArray[Any]]:
         return {name: column.take() for name, column in self._columns.items()}
+
+    def merge(self, columns: dict[str, npt.NDArray[Any]], first_row: int, ids: Int32) -> None:
+        """Appends the columns of a piece. ``ids`` maps its text ids; the int32 columns are text ids."""
+        for name, column in columns.items():
+            if name == "row":
+                column = column + np.int32(first_row)
+            elif self._dtypes[name] is np.int32:
+                column = ids[column]
+            self._columns[name].add(column)

@@ -24,6 +24,7 @@ from tb_plugin.formats.stream import TextStream
 from tb_plugin.formats.values import to_storable
 
 if TYPE_CHECKING:
+    from tb_plugin.formats._chrome.pieces import Pieces, Rewound
     from tb_plugin.formats._chrome.segments import Taken
 
 MAX_METADATA_BYTES = 32 * 1024 * 1024  # text before the event list, and text after it; more is skipped and reported
@@ -52,6 +53,7 @@ class Document:
         sink: Sink,
         restart: Callable[[], None],
         log: IssueLog,
+        pieces: Pieces | None = None,
     ) -> None:
         self.metadata: dict[str, Any] = {}
         self.complete = False
@@ -69,6 +71,8 @@ class Document:
         self._data = bytearray(b" ")
         self._base = -1  # offset of ``data[0]`` in the text
         self._at_end = False
+        self._pieces = pieces  # decodes chunks in other processes
+        self._rewound = memoryview(b"")  # text to be read again before the rest of the stream
 
     def read(self) -> None:
         """Reads the whole file. Raises UnreadableTrace if the file has no event list."""
@@ -113,12 +117,17 @@ class Document:
 
     def _fill(self, size: int) -> None:
         while not self._at_end and len(self._data) < size:
-            block = self._stream.read(size - len(self._data))
+            block: bytes | memoryview
+            wanted = size - len(self._data)
+            if self._rewound:
+                block, self._rewound = self._rewound[:wanted], self._rewound[wanted:]
+            else:
+                block = self._stream.read(wanted)
             self._at_end = not block
             try:
                 self._data += block
             except BufferError:
-                self._data = self._data + block
+                self._data = self._data + bytes(block)
 
     def _drop(self, count: int) -> None:
         try:
@@ -251,16 +260,45 @@ class Document:
 
     def _read_list(self, has_brackets: bool = True) -> None:
         """Reads all events. Afterwards ``data[0]`` is the closing bracket, or the whole text was read."""
+        if self._pieces is None:
+            self._read_chunks(has_brackets)
+            return
+        from tb_plugin.formats._chrome.pieces import Rewound
+
+        self._pieces.restart_at(self._base)
+        before = self._pieces.events
+        while True:
+            try:
+                self._read_chunks(has_brackets)
+                break
+            except Rewound as rewound:
+                self._rewind(rewound)
+        self._handed_out += self._pieces.events - before
+
+    def _rewind(self, rewound: Rewound) -> None:
+        text = memoryview(rewound.text + bytes(self._data) + bytes(self._rewound))
+        self._data, self._rewound = bytearray(text[: rewound.window_bytes]), text[rewound.window_bytes :]
+        self._base = rewound.base
+        self._at_end = False
+
+    def _settle(self) -> None:
+        """Waits for all chunks in other processes. Raises Rewound."""
+        if self._pieces is not None:
+            self._pieces.settle()
+
+    def _read_chunks(self, has_brackets: bool) -> None:
         size = self._chunk_bytes
         while True:
             self._fill(size)
             first = self._skip(1)
             if first >= len(self._data):
+                self._settle()
                 if self._at_end:
                     break
                 self._drop(first - 1)
                 continue
             if self._data[first] == _CLOSE:
+                self._settle()
                 self._drop(first)
                 self.complete = True
                 return
@@ -291,10 +329,16 @@ class Document:
         """Reads events from index ``first`` on, and removes their text. Returns True at the end of the list."""
         if not self._at_end:
             cut = self._last_boundary(first)
+            if cut and self._pieces is not None and self._pieces.fits(self._base, cut):
+                self._pieces.add(self._data, first, cut, self._base, self._digits)
+                self._drop(cut)
+                return False
+            self._settle()
             if cut and self._decode_in_place(first, cut):
                 self._drop(cut)
                 return False
         else:
+            self._settle()
             closing = self._closing_bracket(first)
             if closing:
                 self._drop(closing)

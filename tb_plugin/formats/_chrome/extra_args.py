@@ -5,10 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from types import NoneType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from tb_plugin.formats._chrome.columns import Column
 from tb_plugin.formats._chrome.interning import Interner, as_text
@@ -47,18 +48,53 @@ class Others:
             column = self._columns[key] = _Growing(self._interner)
         column.add(rows, values, types)
 
+    def take_piece(self) -> list[OthersPiece] | None:
+        """Returns and removes the values since the last call. Returns None if some were skipped."""
+        left_out, self.left_out = self.left_out, 0
+        pieces = [column.take_piece(key) for key, column in self._columns.items()]
+        return None if left_out else [piece for piece in pieces if len(piece.rows)]
+
+    def can_merge(self, pieces: Sequence[OthersPiece]) -> bool:
+        """Returns False if a type changes, because the order of the texts then depends on earlier values."""
+        if len(self._columns.keys() | {piece.key for piece in pieces}) > MOST_NAMES:
+            return False
+        return all(piece.key not in self._columns or self._columns[piece.key].fits(piece) for piece in pieces)
+
+    def merge(self, pieces: Sequence[OthersPiece], first_row: int, ids: Int32) -> None:
+        for piece in pieces:
+            column = self._columns.get(piece.key)
+            if column is None:
+                column = self._columns[piece.key] = _Growing(self._interner, piece.kind)
+            column.merge(piece, first_row, ids)
+
     def take(self) -> tuple[OpenColumn, ...]:
         """Returns all columns, sorted by the first row that has a value."""
         columns = [column.take(key) for key, column in self._columns.items()]
         return tuple(sorted(columns, key=lambda column: (int(column.row[0]), column.key)))
 
 
+_Kind = Literal["whole", "real", "text"]
+_DTYPES: dict[_Kind, type[Any]] = {"whole": np.int64, "real": np.float64, "text": np.int32}
+
+
+class OthersPiece(NamedTuple):
+    """Values of one argument in a piece of the file."""
+
+    key: str
+    kind: _Kind
+    is_converted: bool  # earlier values had another type
+    rows: Int32
+    values: npt.NDArray[Any]
+
+
 class _Growing:
-    def __init__(self, interner: Interner) -> None:
+    def __init__(self, interner: Interner, kind: _Kind = "whole") -> None:
         self._interner = interner
-        self._kind: Literal["whole", "real", "text"] = "whole"
+        self._kind: _Kind = kind
         self._rows = Column(np.int32)
-        self._values = Column(np.int64)
+        self._values = Column(_DTYPES[kind])
+        self._is_taken = False  # whether values were removed
+        self._is_converted = False
 
     def add(self, rows: Int64, values: Sequence[Any], types: set[type]) -> None:
         self._rows.add(rows)
@@ -82,10 +118,24 @@ class _Growing:
             values = values.astype(narrow)
         return OpenColumn(key, self._rows.take(), values, is_text=self._kind == "text")
 
+    def take_piece(self, key: str) -> OthersPiece:
+        piece = OthersPiece(key, self._kind, self._is_converted, self._rows.take(), self._values.take())
+        self._is_taken = self._is_taken or len(piece.rows) > 0
+        self._is_converted = False
+        return piece
+
+    def fits(self, piece: OthersPiece) -> bool:
+        return piece.kind == self._kind and not piece.is_converted
+
+    def merge(self, piece: OthersPiece, first_row: int, ids: Int32) -> None:
+        self._rows.add(piece.rows + np.int32(first_row))
+        self._values.add(ids[piece.values] if piece.kind == "text" else piece.values)
+
     def _become(self, kind: Literal["real", "text"]) -> None:
         if self._kind == kind:
             return
         found = self._values.take()
+        self._is_converted = self._is_converted or self._is_taken or len(found) > 0
         if kind == "real" and self._kind == "whole" and not _fit_floats(found.tolist()):
             kind = "text"
         if kind == "real":

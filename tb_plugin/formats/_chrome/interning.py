@@ -7,6 +7,8 @@ import struct
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tb_plugin.formats._chrome.columns import int32s
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.values import valid_unicode
@@ -64,6 +66,14 @@ class Interner:
         if self.cut:
             log.add("long_name", "repaired", count=self.cut)
 
+    def history(self) -> tuple[int, int, int]:
+        """Returns the state that later texts depend on. Equal before and after a piece with usual texts only."""
+        return self.replaced, self.cut, self._room
+
+    def merge(self, texts: Sequence[str], ids: Int32) -> Int32:
+        """Adds the new texts of a piece. Returns ``ids`` with the ids of these texts appended."""
+        return np.append(ids, int32s(tuple(map(self.text, texts))))
+
     def name(self, text: str) -> int:
         """Returns the id of a name. After LONG_NAMES characters, names are cut to LONG_NAME characters."""
         if len(text) > LONG_NAME:
@@ -106,9 +116,11 @@ class Interner:
 
 
 def as_text(value: Any) -> str:
-    """Returns a scalar as text: 7, 7.0 and "7" all become "7"."""
+    """Returns a scalar as text: 7, 7.0 and "7" all become "7". True becomes "1", because ``Ids`` finds 1 for it."""
     if isinstance(value, str):
         return value
+    if isinstance(value, bool):
+        return str(int(value))
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, list | dict):

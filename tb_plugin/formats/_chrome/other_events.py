@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from tb_plugin.formats._chrome.columns import Column, float64s
 from tb_plugin.formats._chrome.events import ChromeEvent
 from tb_plugin.formats._chrome.interning import Interner, as_text
 from tb_plugin.formats._chrome.pairing import matched_ends, unfinished_durations
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.table import CounterEvents
 
 Key = tuple[str, str]
@@ -56,6 +56,18 @@ class Counters:
     def take(self) -> CounterEvents:
         return CounterEvents(**{name: column.take() for name, column in self._columns.items()})
 
+    def take_piece(self) -> tuple[int, CounterEvents]:
+        count, self.count = self.count, 0
+        return count, self.take()
+
+    def merge(self, piece: tuple[int, CounterEvents], ids: Int32) -> None:
+        count, events = piece
+        for key, column in asdict(events).items():
+            if key == "event":
+                column = column + np.int32(self.count)
+            self._columns[key].add(ids[column] if key in ("name", "series", "pid", "tid") else column)
+        self.count += count
+
 
 def _counter_name(event: ChromeEvent) -> str:
     """Returns the name of a counter, including its id. Counters with different ids thus have different names."""
@@ -85,6 +97,13 @@ class Names:
         elif event.name == "thread_sort_index" and _is_place(sort_index):
             self.thread_order[pid, "" if event.tid is None else as_text(event.tid)] = int(sort_index)
 
+    def merge(self, later: Names) -> None:
+        self._processes |= later._processes
+        self._labels |= later._labels
+        self._threads |= later._threads
+        self.process_order |= later.process_order
+        self.thread_order |= later.thread_order
+
     def processes(self) -> dict[str, str]:
         """Returns process names by process id. Labels follow the name in parentheses."""
         names = dict(self._processes)
@@ -109,6 +128,9 @@ class Marks:
         self._merged = merged
         self._marks: list[ChromeEvent] = []
         self._time = Column(np.int64)
+
+    def __len__(self) -> int:
+        return len(self._marks)
 
     def add(self, events: Sequence[ChromeEvent], time_ns: Int64) -> None:
         self._time.add(time_ns)

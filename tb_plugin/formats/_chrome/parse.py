@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +17,9 @@ from tb_plugin.formats.base import Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import TextStream, text_of
 from tb_plugin.model.trace.report import ReadReport
+
+if TYPE_CHECKING:
+    from tb_plugin.formats._chrome.pieces import DividedPass, Pieces
 
 _UNDECODED = ("unreadable_event", "truncated_tail", "event_too_large", "second_event_list", "trailing_events")
 
@@ -65,12 +68,31 @@ def single_pass(
         def take(events: Sequence[Any], digits: bool) -> None:
             reading.take(events, digits, stream.text_bytes)
 
-        document = Document(stream, options.chunk_bytes, decode, take, reading.restart, reading.log)
-        head = document.metadata
-        document.read()
+        with _pieces(options, decode, reading) as pieces:
+            document = Document(stream, options.chunk_bytes, decode, take, reading.restart, reading.log, pieces)
+            head = document.metadata
+            document.read()
         reading.check(document.is_bare_list)
         report_progress(1.0)
         yield document, stream
+
+
+@contextmanager
+def _pieces(options: ReadOptions, decode: Decode, reading: Pass) -> Iterator[Pieces | None]:
+    """Yields the decoder processes. Yields None if one process reads the file: for a survey, a window or a small file."""
+    if options.decoders < 2 or options.window is not None or not hasattr(reading, "take_piece"):
+        yield None
+        return
+    from tb_plugin.formats._chrome.pieces import Pieces, is_supported
+
+    if not is_supported():
+        yield None
+        return
+    pieces = Pieces(options.decoders, options.piece_bytes, decode, cast("DividedPass", reading))
+    try:
+        yield pieces
+    finally:
+        pieces.close()
 
 
 def no_events() -> UnreadableTrace:

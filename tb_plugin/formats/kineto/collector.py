@@ -6,16 +6,17 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from operator import not_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from tb_plugin.formats._chrome.columns import Column, Values, int64s
 from tb_plugin.formats._chrome.events import COUNTER, ChromeEvent, Times
 from tb_plugin.formats._chrome.interning import Interner, as_text
 from tb_plugin.formats._chrome.other_events import Counters, Marks, Names
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.kineto.decoding import Decoding
+from tb_plugin.formats.kineto.decoding import Decoding, DecodingState
 from tb_plugin.formats.kineto.events import (
     INSTANT_CATEGORY,
     MEMORY_NAME,
@@ -27,11 +28,11 @@ from tb_plugin.formats.kineto.events import (
     is_instant,
     merge_arguments,
 )
-from tb_plugin.formats.kineto.rows import RowColumns
+from tb_plugin.formats.kineto.rows import RowColumns, RowsPiece
 from tb_plugin.formats.kineto.torch_2_14 import FIRST_DEPENDENCY
 from tb_plugin.lib.arrays import Int32, Int64
-from tb_plugin.model.trace.schema import OUT_OF_MEMORY, EventKind
-from tb_plugin.model.trace.table import Flows, MemoryEvents, Window
+from tb_plugin.model.trace.schema import MISSING, OUT_OF_MEMORY, EventKind
+from tb_plugin.model.trace.table import CounterEvents, Flows, MemoryEvents, Window
 
 if TYPE_CHECKING:
     from tb_plugin.formats._chrome.window_cut import Cut
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 _INSTANTS = ("i", "I", "R")
 _ARROW_CATEGORIES = ("fwdbwd", "forward_backward")
 _LAUNCH_CATEGORY = "ac2g"
+
+
+ArrowsPiece = tuple[dict[Any, list[tuple[int, int, int]]], dict[Any, list[tuple[int, int, int]]]]
 
 
 class Memory:
@@ -66,6 +70,15 @@ class Memory:
         columns["tid"].add(keys.of([event.tid for event in events]))
         self.count += len(events)
 
+    def take_piece(self) -> dict[str, npt.NDArray[Any]]:
+        self.count = 0
+        return {name: column.take() for name, column in self._columns.items()}
+
+    def merge(self, piece: dict[str, npt.NDArray[Any]], ids: Int32) -> None:
+        for name, column in piece.items():
+            self._columns[name].add(ids[column] if name in ("pid", "tid") else column)
+        self.count += len(piece["time_ns"])
+
     def take(self) -> MemoryEvents:
         columns = {name: column.take() for name, column in self._columns.items()}
         order = np.argsort(columns["time_ns"], kind="stable")
@@ -88,6 +101,17 @@ class Arrows:
             side = self._starts if event.ph == "s" else self._ends
             side[as_text(event.id)].append((time, pid, tid))
 
+    def take_piece(self) -> ArrowsPiece:
+        piece = dict(self._starts), dict(self._ends)
+        self._starts, self._ends = defaultdict(list), defaultdict(list)
+        return piece
+
+    def merge(self, piece: ArrowsPiece, ids: Int32) -> None:
+        texts = ids.tolist() if any(piece) else []
+        for side, added in zip((self._starts, self._ends), piece, strict=True):
+            for flow_id, ends in added.items():
+                side[flow_id].extend([(time, texts[pid], texts[tid]) for time, pid, tid in ends])
+
     def take(self) -> tuple[Flows, int]:
         """Returns matched arrows by id, then in file order, and the number of unmatched starts and ends."""
         pairs = [
@@ -109,6 +133,19 @@ class Arrows:
         return flows, total - 2 * len(pairs)
 
 
+class CollectorPiece(NamedTuple):
+    """Everything collected from a piece of the file."""
+
+    texts: list[str]
+    rows: RowsPiece
+    memory: dict[str, npt.NDArray[Any]]
+    counters: tuple[int, CounterEvents]
+    arrows: tuple[ArrowsPiece, ArrowsPiece, ArrowsPiece]
+    names: Names
+    event_count: int
+    decoding: tuple[DecodingState, DecodingState]
+
+
 class Collector:
     def __init__(self, log: IssueLog, decoding: Decoding, window: Window | None = None) -> None:
         self.interner = Interner()
@@ -128,6 +165,48 @@ class Collector:
             self.cut = cut_of(window)
         self._log = log
         self._decoding = decoding
+        self._at_piece = self._history()
+
+    def take_piece(self) -> CollectorPiece | None:
+        """Returns and removes everything since the last call. Returns None if the result depends on earlier text."""
+        texts, words, before = self._at_piece
+        self._at_piece = _, words_after, after = self._history()
+        rows = self.rows.take_piece()
+        piece = CollectorPiece(
+            self.interner.texts[texts:],
+            cast(RowsPiece, rows),
+            self.memory.take_piece(),
+            self.counters.take_piece(),
+            (self.arrows.take_piece(), self.dependencies.take_piece(), self.bound.take_piece()),
+            self.names,
+            self.event_count,
+            (before, after),
+        )
+        self.names, self.event_count = Names(), 0
+        if rows is None or len(self.marks) or words != words_after or before.is_unusual != after.is_unusual:
+            return None
+        return piece
+
+    def merge_piece(self, piece: CollectorPiece, ids: Int32) -> Int32 | None:
+        """Adds a piece. Returns ``ids`` with its new texts, or None if it cannot be merged."""
+        before, after = piece.decoding
+        texts = [column.key for column in piece.rows.others if column.kind == "text"]
+        if not self._decoding.can_merge(before, after, texts) or not self.rows.can_merge(piece.rows):
+            return None
+        ids = self.interner.merge(piece.texts, ids)
+        mapped = np.append(ids, np.int32(MISSING))
+        self._decoding.merge(after)
+        self.rows.merge(piece.rows, mapped)
+        self.memory.merge(piece.memory, mapped)
+        self.counters.merge(piece.counters, mapped)
+        for arrows, part in zip((self.arrows, self.dependencies, self.bound), piece.arrows, strict=True):
+            arrows.merge(part, mapped)
+        self.names.merge(piece.names)
+        self.event_count += piece.event_count
+        return ids
+
+    def _history(self) -> tuple[int, tuple[int, int, int], DecodingState]:
+        return len(self.interner.texts), self.interner.history(), self._decoding.state()
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
         """Adds events, with times as ``digits`` if set. May raise NeedsDigits, but only before anything is added."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -57,6 +57,13 @@ class Learned(msgspec.Struct, frozen=True):
     is_raw: bool  # some values are lists or objects, so all stay text
 
 
+class DecodingState(NamedTuple):
+    learned: list[tuple[str, bool]]  # key, is_raw
+    used: list[str]
+    binds: bool
+    is_unusual: bool  # some arguments are left out, or no more can be learned
+
+
 class Decoding:
     """Decodes the events of one file."""
 
@@ -99,6 +106,31 @@ class Decoding:
         """Returns all discovered arguments, for begin and end events. Counts are unknown, so they are sys.maxsize."""
         return [(learned, sys.maxsize) for key, learned in self._learned.items() if key not in INTERNAL]
 
+    def state(self) -> DecodingState:
+        learned = [(each.key, each.is_raw) for each in self._learned.values()]
+        return DecodingState(learned, list(self._used), self.binds, self.left_out or self._is_full)
+
+    def can_merge(self, before: DecodingState, after: DecodingState, texts: Collection[str]) -> bool:
+        """Returns False if a read in this process could differ. ``before``, ``after``: states around the piece.
+
+        ``texts`` are the arguments with text in the piece. Their order is the order of new text ids.
+        """
+        merged = list(dict.fromkeys([*self._learned, *(key for key, _ in after.learned)]))
+        keys = [key for key, _ in after.learned if key in texts]
+        is_same = keys == [key for key in merged if key in keys]
+        return before.binds == self.binds and is_same and len(merged) < MOST_NAMES
+
+    def merge(self, after: DecodingState) -> None:
+        """Adds the names that a process discovered in a piece."""
+        for key, is_raw in after.learned:
+            if key not in self._learned or is_raw > self._learned[key].is_raw:
+                self._set_learned(key, is_raw)
+                self._decoders.clear()
+        if not self._used.keys() >= set(after.used) or self.binds != after.binds:
+            self._used |= {name: KNOWN_FIELDS[name] for name in after.used}
+            self.binds = after.binds
+            self._decoders.clear()
+
     def _decode_counted(self, text: bytes | memoryview, digits: bool, strict: bool) -> Any:
         """Decodes a text, and counts the events that have each discovered argument.
 
@@ -136,12 +168,15 @@ class Decoding:
             nested = {key for args in found for key, raw in args.items() if key in self._learned and _is_nested(raw)}
             new = {key: True for key in self._learned if key in nested and not self._learned[key].is_raw}
         for key, is_raw in new.items():
-            old = self._learned.get(key)
-            field, absent = (f"other{len(self._learned)}", _Absent()) if old is None else (old.field, old.absent)
-            self._learned[key] = Learned(key, field, absent, is_raw)
+            self._set_learned(key, is_raw)
         if new or used:
             self._decoders.clear()
         return bool(new or used)
+
+    def _set_learned(self, key: str, is_raw: bool) -> None:
+        old = self._learned.get(key)
+        field, absent = (f"other{len(self._learned)}", _Absent()) if old is None else (old.field, old.absent)
+        self._learned[key] = Learned(key, field, absent, is_raw)
 
     def _decoder(self, digits: bool, strict: bool) -> msgspec.json.Decoder[Any]:
         scalar: Any = int | float | str | bool | None

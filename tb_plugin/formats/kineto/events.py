@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -143,14 +144,25 @@ def merge_arguments(begun: Args | None, ended: Args | None) -> Args | None:
     """Merges the arguments of a begin event and its end event. Values of the end event win."""
     if begun is None or ended is None:
         return begun or ended
-    # Fields are added while a file is read: the later class has the fields of both.
-    larger = max(type(begun), type(ended), key=lambda kind: len(kind.__struct_fields__))
     combined: dict[str, Any] = {}
     for args in (begun, ended):
         absent = type(args)()
         fields = ((name, getattr(args, name)) for name in args.__struct_fields__)
         combined |= {name: value for name, value in fields if value is not getattr(absent, name)}
-    return larger(**combined)
+    merged: Args = _merged_kind(type(begun), type(ended))(**combined)
+    return merged
+
+
+@cache
+def _merged_kind(one: type[Args], other: type[Args]) -> Any:
+    """Returns a class with the fields of both. Fields are added while a file is read."""
+    fields = msgspec.structs.fields(other)
+    missing = [field for field in fields if field.name not in one.__struct_fields__]
+    if not missing:
+        return one
+    return msgspec.defstruct(
+        "MergedArgs", [(field.name, Any, field.default) for field in missing], bases=(one,), gc=False
+    )
 
 
 def is_instant(event: Event) -> bool:

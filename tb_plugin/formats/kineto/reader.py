@@ -18,9 +18,9 @@ from tb_plugin.formats._chrome.times import NeedsDigits
 from tb_plugin.formats.base import FileSize, JobInfo, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.classify import call_names, class_names, name_flags, own_communication
 from tb_plugin.formats.format_entry import DeclaredReader
-from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.issues import Entries, IssueLog
 from tb_plugin.formats.kineto import FORMATS
-from tb_plugin.formats.kineto.collector import Collector
+from tb_plugin.formats.kineto.collector import Collector, CollectorPiece
 from tb_plugin.formats.kineto.decoding import Decoding
 from tb_plugin.formats.kineto.events import Event
 from tb_plugin.formats.kineto.filenames import READER_ID, process_in
@@ -93,6 +93,22 @@ class Reading:
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
         self._collector.add(events, digits)
         self._has_phases = self._has_phases or any(event.ph for event in events)
+
+    def text_count(self) -> int:
+        return len(self._collector.interner.texts)
+
+    def take_piece(self) -> tuple[CollectorPiece, bool, Entries] | None:
+        piece, entries = self._collector.take_piece(), self.log.take_entries()
+        has_phases, self._has_phases = self._has_phases, False
+        return None if piece is None else (piece, has_phases, entries)
+
+    def merge_piece(self, piece: tuple[CollectorPiece, bool, Entries], ids: Int32) -> Int32 | None:
+        collected, has_phases, entries = piece
+        merged = self._collector.merge_piece(collected, ids)
+        if merged is not None:
+            self._has_phases = self._has_phases or has_phases
+            self.log.merge(entries)
+        return merged
 
     def take_text(self, text: bytes) -> None:
         """Adds the events of a JSON list. Raises one of NOT_DECODED."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from tb_plugin.devices import (
     LANES_BY_STREAM,
@@ -17,7 +18,7 @@ from tb_plugin.devices import (
 )
 from tb_plugin.formats._chrome.columns import Column, Values, int64s
 from tb_plugin.formats._chrome.events import ABSENT, ChromeEvent
-from tb_plugin.formats._chrome.extra_args import Others
+from tb_plugin.formats._chrome.extra_args import Others, OthersPiece
 from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
 from tb_plugin.formats.classify import rows_matching_name
 from tb_plugin.formats.kineto.decoding import INTERNAL, KNOWN_FIELDS, Learned, argument_values
@@ -94,6 +95,20 @@ class Core(msgspec.Struct, frozen=True, eq=False):
     device: Int16
 
 
+class RowsPiece(NamedTuple):
+    """Rows of a piece of the file."""
+
+    columns: dict[str, npt.NDArray[Any]]
+    sections: list[dict[str, npt.NDArray[Any]]]
+    others: list[OthersPiece]
+    kinds_with: dict[str, Bool]
+    had_call_arguments: bool  # before the piece
+    device_ids: list[str]
+    unknown: dict[str, int]
+    by_kind: Int64
+    legacy_device_rows: int
+
+
 class RowColumns:
     def __init__(self, interner: Interner) -> None:
         self.count = 0
@@ -109,6 +124,52 @@ class RowColumns:
         self._is_ambiguous = np.empty(0, np.bool_)  # by string id of a category: also needs the name or the arguments
         self._devices = Ids(self._device_position)
         self._columns = {name: Column(dtype) for name, dtype in _CORE_TYPES.items()}
+        self._had_call_arguments = False  # when the last piece was taken
+
+    def take_piece(self) -> RowsPiece | None:
+        """Returns and removes the rows since the last call. Returns None if arguments were skipped."""
+        others = self.others.take_piece()
+        piece = RowsPiece(
+            {name: column.take() for name, column in self._columns.items()},
+            self.sections.take_piece(),
+            others or [],
+            self._kinds_with,
+            self._had_call_arguments,
+            list(self.device_ids),
+            self.unknown,
+            self.by_kind,
+            self.legacy_device_rows,
+        )
+        self._had_call_arguments = self._has_call_arguments()
+        self.count = self.legacy_device_rows = 0
+        self.unknown = {}
+        self.by_kind = np.zeros(_KINDS, np.int64)
+        return None if others is None else piece
+
+    def can_merge(self, piece: RowsPiece) -> bool:
+        is_same = piece.had_call_arguments == self._has_call_arguments() or not piece.by_kind[EventKind.RUNTIME]
+        return is_same and self.others.can_merge(piece.others)
+
+    def merge(self, piece: RowsPiece, ids: Int32) -> None:
+        devices = [self._device_position(text) for text in piece.device_ids]
+        for name, column in piece.columns.items():
+            if name == "device":
+                column = np.array([*devices, -1], np.int16)[column]
+            elif name in ("name", "category", "pid", "tid"):
+                column = ids[column]
+            self._columns[name].add(column)
+        self.sections.merge(piece.sections, self.count, ids)
+        self.others.merge(piece.others, self.count, ids)
+        for key, kinds in piece.kinds_with.items():
+            self._kinds_with[key] = kinds | self._kinds_with.get(key, False)
+        for category, count in piece.unknown.items():
+            self.unknown[category] = self.unknown.get(category, 0) + count
+        self.by_kind += piece.by_kind
+        self.legacy_device_rows += piece.legacy_device_rows
+        self.count += len(piece.columns["kind"])
+
+    def _has_call_arguments(self) -> bool:
+        return any(likely[EventKind.RUNTIME] for likely in self._kinds_with.values())
 
     def add(
         self,
@@ -306,7 +367,7 @@ class RowColumns:
         rows, failures = self._chosen(_FAILURES, kinds, args)
         if failures:
             self._add_fields(_ALLOCATION_FIELDS, rows, failures, used)
-        if not any(likely[EventKind.RUNTIME] for likely in self._kinds_with.values()):
+        if not self._has_call_arguments():
             return  # CUDA calls have only internal arguments
         rows, calls = self._chosen(_CALLS, kinds, args)
         if calls:

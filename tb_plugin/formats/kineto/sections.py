@@ -17,7 +17,7 @@ from tb_plugin.formats._chrome.columns import Section, Values, float64s, int64s
 from tb_plugin.formats._chrome.events import ABSENT
 from tb_plugin.formats._chrome.interning import Ids, Interner
 from tb_plugin.formats.kineto.events import Args
-from tb_plugin.lib.arrays import Int64, UInt8
+from tb_plugin.lib.arrays import Int32, Int64, UInt8
 from tb_plugin.model.trace.schema import EventKind
 
 Columns = dict[str, npt.NDArray[Any]]
@@ -64,6 +64,16 @@ class Sections:
             group_name=words, group_description=words, group_ranks=words, sequence=whole, source_rank=whole,
             destination_rank=whole,
         )  # fmt: skip
+
+    def take_piece(self) -> list[Columns]:
+        return [section.take() for section in self._all()]
+
+    def merge(self, piece: list[Columns], first_row: int, ids: Int32) -> None:
+        for section, columns in zip(self._all(), piece, strict=True):
+            section.merge(columns, first_row, ids)
+
+    def _all(self) -> tuple[Section, ...]:
+        return self.operators, self.python, self.device, self.collectives
 
     def add_operators(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> None:
         columns: Columns = {}

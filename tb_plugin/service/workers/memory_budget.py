@@ -32,6 +32,12 @@ LIMIT_SHARE = 0.9
 _UNKNOWN_BYTES = 16 * 1024**3
 # Memory of an interpreter with its libraries and read buffers.
 PROCESS_BYTES = 160_000_000
+# Maximum number of decoder processes of one file: the merge in one process limits the speed.
+_MAX_DECODERS = 8
+# Memory estimate of a smaller read: 60 MB of text or less. Starting processes would take longer than they save.
+MIN_DIVIDED_BYTES = 120_000_000
+# Memory of a decoder process: its buffers, and its copies of shared pages.
+DECODER_BYTES = 60_000_000
 # Size of an empty gzip file.
 _EMPTY_ARCHIVE_BYTES = 18
 
@@ -75,6 +81,28 @@ def window_unsupported_error(where: str, asked: str, need: int, budget: int, why
 
 def peak_memory_bytes(reader: Reader[Any], sizes: Mapping[str, FileSize]) -> int:
     return PROCESS_BYTES + reader.peak_memory_bytes(sizes)
+
+
+def decoders(peak_bytes: int, budget: int) -> int:
+    """Returns the number of decoder processes for one file, or 1 if its worker decodes it.
+
+    ``peak_bytes`` is the memory estimate of a read in one process. The others take DECODER_BYTES each.
+    """
+    if peak_bytes < PROCESS_BYTES + MIN_DIVIDED_BYTES:
+        return 1
+    text = os.environ.get(settings.DECODERS.name, "").strip()
+    limit = int(text) if text.isdigit() and int(text) > 0 else min(cores(), _MAX_DECODERS)
+    count = min(limit, (budget - peak_bytes) // DECODER_BYTES)
+    return count if count > 1 else 1
+
+
+def decoder_bytes(count: int) -> int:
+    """Returns the memory of ``count`` decoder processes. A single decoder is part of the read."""
+    return count * DECODER_BYTES if count > 1 else 0
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def room_bytes(reader: Windowed, budget: int) -> int:

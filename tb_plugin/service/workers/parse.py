@@ -120,6 +120,8 @@ class Parse(msgspec.Struct, frozen=True):
     """For a merged file, the rank whose summary is returned; "" = the first, with a list of all ranks."""
     is_brief: bool = False
     """Whether the summary is brief, for commands that do not need more."""
+    decoders: int = 1
+    """Number of decoder processes (``ReadOptions.decoders``)."""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
         """Returns the summary of the profile. Raises UserError, and PartFailed after a bug.
@@ -176,7 +178,9 @@ class Parse(msgspec.Struct, frozen=True):
     def _raw(self, reader: Reader[Any], paths: Mapping[str, str | Located], reading: _Telling, report: Report) -> Any:
         try:
             window = None if self.limits is None else _window(reader, paths, self.limits, report, self.own_steps)
-            options = ReadOptions(window=window, class_rules=self.class_rules, own_steps=self.own_steps)
+            options = ReadOptions(
+                window=window, class_rules=self.class_rules, own_steps=self.own_steps, decoders=self.decoders
+            )
             raw = reader.read(FileSource(paths), options, reading.tell)
         except RecursionError as error:
             raise UnreadableTrace("The JSON is nested too deeply.", next(iter(paths))) from error

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from tb_plugin import settings
 from tb_plugin.errors import Cancelled, TookTooLong, TorchTraceError, UserError
 from tb_plugin.lib.model_cache import LIMIT_BYTES
-from tb_plugin.service.workers.memory_budget import budget_bytes
+from tb_plugin.service.workers.memory_budget import budget_bytes, cores
 from tb_plugin.service.workers.question import Answer, Job, Options, Progress, Question, Ready, Report
 from tb_plugin.service.workers.worker_process import Death, Process, Seat
 
@@ -371,8 +371,7 @@ def default_size() -> int:
     wanted = os.environ.get(WORKERS_VARIABLE, "")
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, _MAX_WORKERS, budget_bytes() // _BYTES_PER_WORKER))
+    return max(1, min(cores(), _MAX_WORKERS, budget_bytes() // _BYTES_PER_WORKER))
 
 
 _open_pools: weakref.WeakSet[Pool] = weakref.WeakSet()

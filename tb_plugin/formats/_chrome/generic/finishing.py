@@ -228,6 +228,14 @@ class CallStacks:
         self._event.add(np.array(numbers, np.int32))
         self._stack += stacks
 
+    def take_piece(self) -> tuple[Int32, list[Any]]:
+        stacks, self._stack = self._stack, []
+        return self._event.take(), stacks
+
+    def merge(self, piece: tuple[Int32, list[Any]], first_row: int) -> None:
+        self._event.add(piece[0] + np.int32(first_row))
+        self._stack += piece[1]
+
     def take(self, frames: Any) -> tuple[np.ndarray[Any, np.dtype[np.int32]], list[int]]:
         """Returns event indices, and the string ids of their stacks (-1 = unknown frame).
 

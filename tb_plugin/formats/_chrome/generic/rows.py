@@ -6,14 +6,15 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from itertools import compress
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 
-from tb_plugin.formats._chrome.arrows import Arrows, Keys, scoped_key
+from tb_plugin.formats._chrome.arrows import Arrows, ArrowsPiece, Keys, scoped_key
 from tb_plugin.formats._chrome.columns import Column
 from tb_plugin.formats._chrome.events import COUNTER, Times
-from tb_plugin.formats._chrome.extra_args import Others
+from tb_plugin.formats._chrome.extra_args import Others, OthersPiece
 from tb_plugin.formats._chrome.generic.events import FAMILIES, ROLES, SKIPPED_PHASES, Event, Role, Scope
 from tb_plugin.formats._chrome.generic.finishing import CallStacks, Collection, end_stack_of, stack_of
 from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
@@ -22,9 +23,10 @@ from tb_plugin.formats._chrome.parse import no_events
 from tb_plugin.formats._chrome.times import NeedsDigits, from_numbers, is_time
 from tb_plugin.formats._chrome.window_cut import Cut, flagged_events
 from tb_plugin.formats.base import ReadState
-from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.issues import Entries, IssueLog
 from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
+from tb_plugin.model.trace.table import CounterEvents
 
 _PYTHON_CALLS = frozenset({"FEE"})  # categories of Python calls in VizTracer (function entry and exit)
 # Python calls without a category: JAX writes ``$file.py:12 function``, and ``$module function`` for C
@@ -38,6 +40,23 @@ _TYPES: dict[str, type[Any]] = {
     "start_ns": np.int64, "dur_ns": np.int64, "name": np.int32, "category": np.int32, "kind": np.uint8,
     "pid": np.int32, "tid": np.int32, "role": np.uint8,
 }  # fmt: skip
+
+
+class CollectedPiece(NamedTuple):
+    """Everything collected from a piece of the file."""
+
+    texts: list[str]
+    columns: dict[str, npt.NDArray[Any]]
+    sparse: dict[str, tuple[Int32, Int64]]
+    keys: list[tuple[str, ...]]
+    others: list[OthersPiece]
+    arrows: ArrowsPiece
+    stacks: list[tuple[Int32, list[Any]]]
+    counters: tuple[int, CounterEvents]
+    names: Names
+    event_count: int
+    by_kind: Counter[str]
+    skipped_phases: Counter[str]
 
 
 class Collected:
@@ -62,6 +81,57 @@ class Collected:
         self._may_total = Ids(lambda name: isinstance(name, str) and name.startswith(_TOTAL_PREFIX))
         self._not_shown: Counter[str] = Counter()
         self._log = log
+        self._at_piece = self._history()
+
+    def take_piece(self) -> CollectedPiece | None:
+        """Returns and removes everything since the last call. Returns None if the result depends on earlier text."""
+        texts, words = self._at_piece
+        self._at_piece = _, words_after = self._history()
+        others = self._others.take_piece()
+        piece = CollectedPiece(
+            self.interner.texts[texts:],
+            {name: column.take() for name, column in self._columns.items()},
+            {name: (rows.take(), values.take()) for name, (rows, values) in self._sparse.items()},
+            self._keys.take_piece(),
+            others or [],
+            self._arrows.take_piece(),
+            [stacks.take_piece() for stacks in self._stacks.values()],
+            self.counters.take_piece(),
+            self.names,
+            self.event_count,
+            self.by_kind,
+            self._not_shown,
+        )
+        self.names, self.event_count, self._count = Names(), 0, 0
+        self.by_kind, self._not_shown = Counter(), Counter()
+        return None if others is None or words != words_after else piece
+
+    def merge_piece(self, piece: CollectedPiece, ids: Int32) -> Int32 | None:
+        """Adds a piece. Returns ``ids`` with its new texts, or None if it cannot be merged."""
+        if not self._others.can_merge(piece.others):
+            return None
+        ids = self.interner.merge(piece.texts, ids)
+        mapped = np.append(ids, np.int32(MISSING))
+        for name, column in piece.columns.items():
+            self._columns[name].add(mapped[column] if name in ("name", "category", "pid", "tid") else column)
+        numbers = self._keys.merge(piece.keys)
+        for name, (rows, values) in piece.sparse.items():
+            self._sparse[name][0].add(rows + np.int32(self._count))
+            self._sparse[name][1].add(numbers[values] if name == "key" else values)
+        self._others.merge(piece.others, self._count, mapped)
+        self._arrows.merge(piece.arrows, self._count, mapped)
+        for stacks, part in zip(self._stacks.values(), piece.stacks, strict=True):
+            stacks.merge(part, self._count)
+        self.counters.merge(piece.counters, mapped)
+        self.names.merge(piece.names)
+        self.event_count += piece.event_count
+        self.by_kind += piece.by_kind
+        self._not_shown.update(piece.skipped_phases)
+        self._count += len(piece.columns["start_ns"])
+        return ids
+
+    def _history(self) -> tuple[int, tuple[int, int, int]]:
+        return len(self.interner.texts), self.interner.history()
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
         """Adds events, with times as ``digits`` if set. May raise NeedsDigits, but only before anything is added."""
@@ -236,6 +306,22 @@ class EventPass:
 
     def restart(self) -> None:
         self.collected = self._collect(self.log)
+
+    def text_count(self) -> int:
+        return len(self.collected.interner.texts)
+
+    def take_piece(self) -> tuple[CollectedPiece, bool, Entries] | None:
+        piece, entries = self.collected.take_piece(), self.log.take_entries()
+        has_phases, self._has_phases = self._has_phases, False
+        return None if piece is None else (piece, has_phases, entries)
+
+    def merge_piece(self, piece: tuple[CollectedPiece, bool, Entries], ids: Int32) -> Int32 | None:
+        collected, has_phases, entries = piece
+        merged = self.collected.merge_piece(collected, ids)
+        if merged is not None:
+            self._has_phases = self._has_phases or has_phases
+            self.log.merge(entries)
+        return merged
 
     def state(self, fraction: float) -> ReadState:
         collected = self.collected
