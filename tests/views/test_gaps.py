@@ -296,7 +296,7 @@ def assert_recounted(table: TraceTable, start: int, end: int, shortest: int) -> 
 def test_a_sample_recounted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = sample(name)
     assert_recounted(table, 0, table.coverage.end_ns + 1, 10_000)
-    monkeypatch.setattr(host_activity, "_MAX_TABLE_CELLS", 50)  # few names at a time
+    monkeypatch.setattr(host_activity, "_MAX_PIECES", 50)  # few names at a time
     assert_recounted(table, table.coverage.end_ns // 3, table.coverage.end_ns // 2, 50_000)
 
 

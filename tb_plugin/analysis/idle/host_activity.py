@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+
 import numpy as np
 
 from tb_plugin.analysis.blocking_calls import launch_tracks, waits_for_device
 from tb_plugin.lib.arrays import Int32, Int64
-from tb_plugin.lib.groupby import distinct_values, stable_order
+from tb_plugin.lib.groupby import distinct_values, group, stable_order
 from tb_plugin.lib.intervals import Ranges, contains, overlaps, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
@@ -15,8 +18,8 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import latest_open
 
 _HOST = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE)
-# Larger tables of time by name are computed in parts.
-_MAX_TABLE_CELLS = 1 << 22
+# More pieces of time are added up in parts.
+_MAX_PIECES = 1 << 20
 
 
 class Host:
@@ -82,7 +85,10 @@ class Host:
         key = names[order].astype(np.int64) * count + order
         low = np.maximum(np.searchsorted(times, begin[asked], side="right") - 1, 0)
         high = np.searchsorted(times, end[asked], side="left")
-        bounds = np.searchsorted(key, np.column_stack((name[asked] * count + low, name[asked] * count + high)).ravel())
+        low, high = (np.searchsorted(key, name[asked] * count + at) for at in (low, high))
+        # reduceat also reduces from each interval to the next one. In this order, that takes linear time.
+        by_entry = stable_order(low)
+        asked, bounds = asked[by_entry], np.column_stack((low[by_entry], high[by_entry])).ravel()
         by_length = np.argsort(self._trace.dur_ns[rows], kind="stable")
         rank = np.empty(count, np.int64)
         rank[by_length] = np.arange(count)
@@ -105,24 +111,32 @@ class Host:
         # Ties: the first name alphabetically, because ids depend on file order.
         by_text = np.argsort([text or "" for text in self._trace.strings.take(known).to_pylist()], kind="stable")
         known, of = known[by_text], np.argsort(by_text, kind="stable")[of.ravel()]
-        order = stable_order(of)
-        of, left, length = of[order], left[order], length[order]
-        column = np.searchsorted(edges, left, side="right")
-        first, last = np.searchsorted(edges, begin), np.searchsorted(edges, end)
-        best_name, best = np.full(len(begin), MISSING, np.int64), np.full(len(begin), -1, np.int64)
-        height = max(1, _MAX_TABLE_CELLS // len(edges))
-        for low in range(0, len(known), height):
-            some = slice(*np.searchsorted(of, (low, low + height)))
-            rows = min(height, len(known) - low)
-            cell = (of[some] - low) * len(edges) + column[some]
-            # Sums stay below 2^53 ns (104 days), so float64 adds them exactly.
-            table = np.bincount(cell, length[some], rows * len(edges)).reshape(rows, len(edges)).cumsum(axis=1)
-            spent = table[:, last] - table[:, first]
-            top = spent.argmax(axis=0)
-            time = spent[top, np.arange(len(begin))].astype(np.int64)
-            better = time > best
-            best_name[better], best[better] = known[low + top[better]], time[better]
+        of = of.astype(np.int64)
+        first, count = _pieces_of(left, begin, end)
+        best_name, best = np.full(len(begin), MISSING, np.int64), np.zeros(len(begin), np.int64)
+        for some in _batches(count):
+            interval = np.repeat(np.arange(some.start, some.stop), count[some])
+            before = np.cumsum(count[some]) - count[some]
+            piece = np.arange(len(interval)) + np.repeat(first[some] - before, count[some])
+            named = group(interval, of[piece])
+            spent, interval, name = named.sum(length[piece]), interval[named.first], of[piece[named.first]]
+            order = np.lexsort((name, -spent, interval))
+            top = order[np.append(True, np.diff(interval[order]) > 0)[: len(order)]]
+            best_name[interval[top]], best[interval[top]] = known[name[top]], spent[top]
         return best_name, best
+
+
+def _pieces_of(left: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """Returns the first piece in each interval, and the number of its pieces. ``left`` has the starts of all pieces."""
+    first = np.searchsorted(left, begin)
+    return first, np.searchsorted(left, end) - first
+
+
+def _batches(count: Int64) -> Iterator[slice]:
+    """Yields intervals that together have about _MAX_PIECES pieces."""
+    batch = np.cumsum(count) // _MAX_PIECES
+    edges = np.flatnonzero(np.diff(batch, prepend=-1, append=batch[-1:] + 1))
+    yield from (slice(low, high) for low, high in itertools.pairwise(edges.tolist()))
 
 
 @cached_by_argument
