@@ -60,7 +60,7 @@ BYTES_PER_ROW = {
     "find": 55,
     "flows": 20,
     "counters": 40,
-    "gaps": 105,
+    "gaps": 125,  # intervals are sorted by name and time, so that the longest activity takes linear time
     "origins": 40,
 }
 """Memory at the peak of a stage that one more kept event may take. Some stages are a few per cent below it.

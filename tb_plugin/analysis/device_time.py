@@ -128,10 +128,15 @@ def without_operator(trace: TraceTable, rows: Int64) -> Int64:
 
 def device_word(trace: TraceTable, *chosen: str) -> str:
     """Returns "GPU" or "NPU" for these device ids (default: with kernels), "Device" if mixed or of another kind."""
-    kernels = trace.device[trace.kind == EventKind.KERNEL]
-    ran = {trace.devices[number].id for number in np.unique(kernels[kernels != MISSING]).tolist()}
-    words = {device.word for device in trace.devices if device.id in (chosen or ran)}
+    words = {device.word for device in trace.devices if device.id in (chosen or _with_kernels(trace))}
     return words.pop() if len(words) == 1 else "Device"
+
+
+@cached_by_argument
+def _with_kernels(trace: TraceTable) -> frozenset[str]:
+    kernels = trace.device[trace.kind == EventKind.KERNEL]
+    count = np.bincount(kernels[kernels != MISSING], minlength=len(trace.devices))
+    return frozenset(device.id for device, ran in zip(trace.devices, count, strict=True) if ran)
 
 
 def device_noun(trace: TraceTable) -> str:

@@ -11,6 +11,7 @@ from tb_plugin.analysis.metrics import SHARED
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import distinct_values
 from tb_plugin.lib.intervals import EMPTY, Ranges, covered_before, join, measure, measure_within, union
 from tb_plugin.model.trace.recorder import Recorder
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
@@ -134,7 +135,7 @@ def creates_context(trace: TraceTable) -> Int64:
 def _loading_launches(trace: TraceTable) -> Int64:
     """Returns launches far longer than most that are the first launch of their kernel in their process."""
     kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.launch != MISSING))
-    launches = np.unique(trace.launch[kernels]).astype(np.int64)
+    launches = distinct_values(trace.launch[kernels].astype(np.int64))
     launches = launches[~trace.calls_that(CallRole.GRAPH)[launches]]
     far = launches[set_up(trace, launches)]
     if not len(far):

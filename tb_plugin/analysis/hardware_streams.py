@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from tb_plugin.lib.arrays import Int32
+from tb_plugin.lib.groupby import group_sorted
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
@@ -32,9 +33,10 @@ def hardware_streams(trace: TraceTable) -> HardwareStreams:
     }
     args = trace.device_args
     rows, stated = args.row[args.stream != MISSING], args.stream[args.stream != MISSING]
-    pairs, which = np.unique(np.stack((trace.track[rows], stated)), axis=1, return_inverse=True)
-    number = np.empty(pairs.shape[1], np.int32)
-    for i, (track, text) in enumerate(pairs.T.tolist()):
+    pairs = group_sorted(trace.track[rows].astype(np.int64), stated.astype(np.int64))
+    number = np.empty(len(pairs), np.int32)
+    for i, first in enumerate(pairs.first.tolist()):
+        track, text = int(trace.track[rows[first]]), int(stated[first])
         place = (trace.tracks[track].pid, trace.strings[text])
         if not trace.tracks[track].is_device:
             number[i] = track
@@ -43,5 +45,5 @@ def hardware_streams(trace: TraceTable) -> HardwareStreams:
             known[place] = len(names)
             names.append(place[1])
         number[i] = known[place]
-    of[rows] = number[which.ravel()]
+    of[rows] = number[pairs.of]
     return HardwareStreams(of, tuple(names))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.graphs.captures import captures
+from tb_plugin.lib.groupby import distinct_values
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -24,7 +25,7 @@ def operators_recorded(trace: TraceTable) -> float:
     if not trace.recorder.numbers_operators:
         return 1.0
     rows = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION) & (trace.external_id > 0)
-    ids = np.unique(trace.external_id[rows])
+    ids = distinct_values(trace.external_id[rows])
     if len(ids) < MIN_IDS or (np.diff(ids) > 1).mean() < MAX_ID_GAPS:
         return 1.0
     return len(ids) / float(ids[-1] - ids[0] + 1)

@@ -13,7 +13,7 @@ from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.launches.unrecorded_work import device_occupied
 from tb_plugin.lib.arrays import Int32, Int64
-from tb_plugin.lib.groupby import places_of, sum_by
+from tb_plugin.lib.groupby import distinct_rows, places_of, sum_by
 from tb_plugin.lib.intervals import EMPTY, covered_before, join
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -102,10 +102,12 @@ def _devices_of_tracks(trace: TraceTable) -> Mapping[int, frozenset[int]]:
     """
     busy = frozenset(device_busy(trace))
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.launch != MISSING))
-    pairs = np.unique(np.column_stack((trace.track[trace.launch[work]], trace.device[work])), axis=0)
+    threads, devices = distinct_rows(
+        trace.track[trace.launch[work]].astype(np.int64), trace.device[work].astype(np.int64)
+    )
     by_thread: dict[int, set[int]] = {}
     by_process: dict[str, set[int]] = {}
-    for track, device in pairs.tolist():
+    for track, device in zip(threads.tolist(), devices.tolist(), strict=True):
         by_thread.setdefault(track, set()).add(device)
         by_process.setdefault(trace.tracks[track].pid, set()).add(device)
     return {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -333,3 +335,23 @@ def test_lanes_are_those_of_the_timeline() -> None:
     for of in ("device", "stream"):
         lengths = [gap["dur_ns"] for gap in rows(table) if gap["gap_of"] == of]
         assert lengths == sorted(lengths, reverse=True)
+
+
+def test_the_longest_activity_takes_linear_time() -> None:
+    """Intervals of one name are far apart."""
+
+    def seconds(count: int) -> float:
+        host = object.__new__(host_activity.Host)
+        rows = np.arange(count, dtype=np.int32)
+        begin, names = rows.astype(np.int64) * 10, np.random.default_rng(7).integers(0, 997, count, np.int32)
+        host._trace = SimpleNamespace(name=names, dur_ns=rows[::-1].copy())  # type: ignore[assignment]
+        host._known = {0: (begin, rows)}
+        spent = []
+        for _ in range(3):
+            start = time.process_time()
+            found = host.longest(0, begin, begin + 10, host._trace.name.astype(np.int64))
+            spent.append(time.process_time() - start)
+            assert np.array_equal(found, rows)
+        return min(spent)
+
+    assert seconds(80_000) < 9 * seconds(20_000)

@@ -19,7 +19,7 @@ from tb_plugin.model.trace.tree import latest_open
 
 _HOST = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE)
 # More pieces of time are added up in parts.
-_MAX_PIECES = 1 << 20
+_MAX_PIECES = 1 << 14
 
 
 class Host:
@@ -111,7 +111,6 @@ class Host:
         # Ties: the first name alphabetically, because ids depend on file order.
         by_text = np.argsort([text or "" for text in self._trace.strings.take(known).to_pylist()], kind="stable")
         known, of = known[by_text], np.argsort(by_text, kind="stable")[of.ravel()]
-        of = of.astype(np.int64)
         first, count = _pieces_of(left, begin, end)
         best_name, best = np.full(len(begin), MISSING, np.int64), np.zeros(len(begin), np.int64)
         for some in _batches(count):
