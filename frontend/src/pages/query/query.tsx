@@ -106,7 +106,7 @@ function Ask(props: { view: View; query: string; ranks: string | null; busy: boo
   return (
     <Card
       title="Query"
-      subtitle={`One SELECT over ${ranks === 'all' ? 'all ranks, with a column rank' : 'this recording'}. Write times in nanoseconds and sizes in bytes. Sums are totals, not per step.`}
+      subtitle={`One SELECT over ${ranks === 'all' ? 'all ranks, with a column rank' : 'this recording'}. Times are nanoseconds, sizes are bytes.`}
       actions={
         <span className={textCss.row}>
           {ranks !== null && (
