@@ -63,6 +63,8 @@ def test_facts_of_devices_are_of_the_whole_trace_but_ratios_of_the_selection() -
 def test_coverage_names_the_steps() -> None:
     table = two_steps()
     for analysis in OF_TRACES:
+        if analysis.id == "sql":
+            continue  # a query is over all steps
         coverage = analysis.part(table, Params(steps=("2",))).coverage
         assert coverage.steps == ["2"] and coverage.window_ns == table.steps.end_ns[1] - table.steps.start_ns[1]
 

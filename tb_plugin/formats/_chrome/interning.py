@@ -119,7 +119,7 @@ def as_text(value: Any) -> str:
     """Returns a scalar as text: 7, 7.0 and "7" all become "7". True becomes "1", because ``Ids`` finds 1 for it."""
     if isinstance(value, str):
         return value
-    if isinstance(value, bool):
+    if value is True or value is False:
         return str(int(value))
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
