@@ -19,6 +19,7 @@ from tb_plugin.analysis.failure_notices import FAILED
 from tb_plugin.errors import BadRequest, PartFailed
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.rules import _ordered_findings, regular_rules
+from tb_plugin.service.answers.questions import SQL_VIEW
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.workers.pool import InlineWorkers, Pool
 from tb_plugin.service.workspace import Workspace, open_catalog
@@ -156,7 +157,7 @@ def test_a_view_of_another_model_that_fails_leaves_the_others(name, monkeypatch)
             plant(planted, broken, "part")
             workspace, place = workspace_of(path)
             for view in views:
-                if view is broken and not view.traits.cached:
+                if view is broken and view.id != SQL_VIEW and not view.traits.cached:  # the service answers queries
                     with pytest.raises(PartFailed, match=re.escape(view.title)):
                         workspace.view(place, view.id, Params(limit=3))
                 else:
