@@ -16,7 +16,7 @@ from tb_plugin import registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import Cancelled, TorchTraceError
 from tb_plugin.findings import Finding, data_notices, findings
-from tb_plugin.format import format_value
+from tb_plugin.format import format_range, format_value
 from tb_plugin.payloads import Breakdown, Figures, Notices, Profile, Table, View
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.states import Entry
@@ -50,17 +50,18 @@ def brief_of(workspace: Workspace, entries: Sequence[Entry], path: str, place: P
     view = _view(workspace, place, pages[0], steps)
     payloads = list(view.payloads.values())
     notices = data_notices(payloads)
+    job, job_error = _of_job(workspace, entries, place, steps, there)
     absent = [f"{info.title}: {info.why} {info.enable}".strip() for info in offered if not info.available and info.why]
     figures = next((each for each in payloads if isinstance(each, Figures)), None)
     parts = next((each for each in payloads if isinstance(each, Breakdown)), None)
     return {
         "schema_version": SCHEMA_VERSION,
-        "path": path,
+        "path": _cut(path),
         "run": place.run,
         "worker": place.worker,
         "span": place.span,
         "verdict": [_cut(one.text) for one in findings(_answers(payloads), answers=True)],
-        "job": [_finding(one) for one in _of_job(workspace, entries, place, steps, there)],
+        "job": [_finding(one) for one in job],
         "figures": [
             {"title": each.metric.title, "unit": each.metric.unit, "value": _short(each.value), "note": each.note}
             for each in (figures.figures if figures else [])
@@ -68,14 +69,15 @@ def brief_of(workspace: Workspace, entries: Sequence[Entry], path: str, place: P
         **_parts(parts),
         "findings": [_finding(one) for one in findings(payloads)[:_FINDINGS]],
         **_rows(workspace, place, steps, there),
-        "missing": [_cut(f"{one.text} {one.todo}".strip()) for one in notices[:_MISSING]]
+        "missing": [_cut(text) for text in job_error]
+        + [_cut(f"{one.text} {one.todo}".strip()) for one in notices[:_MISSING]]
         + [_cut(text) for text in absent[:_MISSING]],
         "others": [" / ".join(entry.key) for entry in entries if entry.key != (place.run, place.worker, place.span)][
             :_OTHERS
         ],
         "other_profiles": len(entries) - 1,
         "views": pages,
-        "more": _commands(path),
+        "more": _commands(path, place if len(workspace.catalog.entries()) > 1 else Place()),
     }
 
 
@@ -106,7 +108,7 @@ def to_markdown(brief: Brief) -> bytes:
         ]
     lines += ["", "## Findings", *(_finding_lines(brief["findings"]) or ["None."])]
     if brief["rows"]:
-        names = list(brief["rows"][0])
+        names = list(dict.fromkeys(name for row in brief["rows"] for name in row))
         lines += ["", f"## {brief['rows_of'].capitalize()}", _cells(names), _cells(["---"] * len(names))]
         lines += [_cells([str(row.get(name, "")) for name in names]) for row in brief["rows"]]
     if brief["missing"]:
@@ -143,15 +145,17 @@ def _parts(made: Breakdown | None) -> Brief:
 
 def _of_job(
     workspace: Workspace, entries: Sequence[Entry], place: Place, steps: str, there: Sequence[str]
-) -> list[Finding]:
+) -> tuple[list[Finding], list[str]]:
+    """Returns the findings about all ranks, and why they could not be computed."""
     ranks = [entry for entry in entries if (entry.key[0], entry.key[2]) == (place.run, place.span)]
     if len(ranks) < 2 or _JOB_VIEW not in there:
-        return []
+        return [], []
     try:
         answer = workspace.group(replace(place, worker=None), _JOB_VIEW, Params(limit=1), steps)
-    except TorchTraceError:
-        return []
-    return findings(msgspec.json.decode(answer, type=View).payloads.values(), answers=True)[:_FINDINGS]
+    except TorchTraceError as error:
+        return [], [f"The ranks were not compared: {error}"]
+    payloads = msgspec.json.decode(answer, type=View).payloads.values()
+    return findings(payloads, answers=True)[:_FINDINGS], []
 
 
 def _rows(workspace: Workspace, place: Place, steps: str, there: Sequence[str]) -> Brief:
@@ -185,19 +189,22 @@ def _finding_lines(listed: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = []
     for one in listed:
         low, high = one["saving_low_ns"], one["saving_high_ns"]
-        least, most = format_value(low, "ns"), format_value(high, "ns")
-        saving = "" if high is None else f", saves {most if least == most else f'{least} to {most}'} per step"
+        saving = "" if low is None or high is None else f", saves {format_range(low, high, 'ns')} per step"
         lines.append(f"- [{one['severity']}{saving}] {one['text']} {one['todo']}".rstrip())
     return lines
 
 
-def _commands(path: str) -> dict[str, str]:
-    where = shlex.quote(path)
+def _commands(path: str, place: Place) -> dict[str, str]:
+    """Returns commands for further questions. ``place`` names the profile if the path has several."""
+    parts = [path if len(path) <= _MAX_TEXT else "PATH"]
+    for option, value in (("--run", place.run), ("--worker", place.worker), ("--span", place.span)):
+        parts += [] if value is None else [option, value]
+    where = " ".join(map(shlex.quote, parts))
     return {
         "one view": f"torch-trace report {where} --view VIEW --top 20 --format markdown",
         "some steps": f"torch-trace report {where} --brief --steps 5-9",
         "SQL": f'torch-trace sql {where} "select * from columns"',
-        "two profiles": f"torch-trace diff BASE {where}",
+        "two profiles": f"torch-trace diff BASE {shlex.quote(parts[0])}",
     }
 
 
@@ -206,7 +213,7 @@ def _share(value: float | None, total: float | None) -> float | None:
 
 
 def _short(value: object) -> object:
-    """Returns a name of limited length. Fractions of nanoseconds and bytes are rounded, but ratios are not."""
+    """Shortens a text. Rounds a real number to 4 decimals, from 1,000 on to a whole number."""
     if isinstance(value, float):
         return round(value) if abs(value) >= 1000 else round(value, 4)
     return _cut(value, _MAX_NAME) if isinstance(value, str) else value

@@ -37,8 +37,10 @@ def report(arguments: argparse.Namespace) -> int:
     for view in arguments.view or ():
         if view not in known:
             raise BadRequest(f"There is no view {view}.", "--view", f"Available views: {', '.join(known)}.")
-    if arguments.brief and (arguments.view or arguments.phase or arguments.top):
-        raise BadRequest("A brief has no options for views.", "--brief", "Leave out --view, --phase and --top.")
+    if arguments.brief and (arguments.view or arguments.phase or arguments.pattern or arguments.top):
+        raise BadRequest(
+            "A brief has no options for views.", "--brief", "Leave out --view, --phase, --pattern and --top."
+        )
     wanted = Place(arguments.run, arguments.worker, arguments.span, arguments.window)
     # JSON always has the findings, which are those of the default view.
     views = [] if arguments.format == "json" else arguments.view or []

@@ -40,5 +40,5 @@ def view(arguments: argparse.Namespace) -> int:
 
 
 def _has_screen() -> bool:
-    """Returns False where ``webbrowser`` would start a text browser in this terminal."""
-    return sys.platform != "linux" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    """Returns False where ``webbrowser`` could only start a text browser in this terminal."""
+    return sys.platform != "linux" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

@@ -338,7 +338,7 @@ class Workspace:
             entries = [entry for entry in ranks if registry.model_of(entry.files.reader).id == model]
         opened: list[Opened] = []
         waiting: list[Profile] = []
-        failed: list[tuple[str, str]] = []
+        failed: list[tuple[str, UserError]] = []
         for entry in entries:
             asked = Place(*entry.key, place.window, place.capture if entry.key == own.key else "")
             try:
@@ -348,16 +348,16 @@ class Workspace:
             except UserError as error:
                 if len(entries) == 1:
                     raise
-                failed.append((entry.files.worker, error.what))
+                failed.append((entry.files.worker, error))
                 continue
             opened += [found] if isinstance(found, Opened) else []
             waiting += [found] if isinstance(found, Profile) else []
         if waiting:
             return progress(own, len(entries), len(opened) + len(failed) + sum(each.fraction for each in waiting))
         if not opened:
-            return progress(own, 1, 1.0)
+            raise failed[0][1]
         profiles = tuple(SqlProfile(each.entry.key, each.file) for each in opened)
-        skipped = LeftOut(tuple(failed)).params()
+        skipped = LeftOut(tuple((worker, error.what) for worker, error in failed)).params()
         params = replace(params, extra=(*((key, text) for key, text in params.extra if key == "query"), *skipped))
         answer = self._run(opened[0], AskSql(profiles, params, kind), others=opened[1:])
         return unready_profile(own) if answer is None else answer

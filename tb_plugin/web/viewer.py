@@ -13,12 +13,12 @@ from typing import Any
 
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
-from tb_plugin.errors import StorageError
+from tb_plugin.errors import BadRequest
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.web.routes import BASE, Routes
 
 HOST = "127.0.0.1"
-_REFUSED = b"The address has no valid token. Copy the whole address that torch-trace view printed.\n"
+_REFUSED = b"Refused: open the whole address that torch-trace view printed, which contains a token.\n"
 _FROM_OTHER_PAGES = ("cross-site", "same-site")
 
 
@@ -40,15 +40,15 @@ class Viewer:
             start_response("302 Found", [("Location", f"{token}/"), ("Content-Type", "text/plain")])
             return [b""]
 
-        def with_policy(status: str, headers: list[tuple[str, str]], *rest: object) -> object:
+        def with_policy(status: str, headers: list[tuple[str, str]], *exc_info: object) -> object:
             # Links of the page must not pass the token on.
-            return start_response(status, [*headers, ("Referrer-Policy", "no-referrer")], *rest)
+            return start_response(status, [*headers, ("Referrer-Policy", "no-referrer")], *exc_info)
 
         return self._routes({**environ, "PATH_INFO": BASE + (rest or "index.html")}, with_policy)
 
 
 def _is_from_other_page(environ: dict[str, Any]) -> bool:
-    """Returns whether a page of another origin asks for data. It may show the page in a frame, as notebooks do."""
+    """Returns True for requests by pages of other origins, except navigation: a notebook may show the page in a frame."""
     site, mode = (str(environ.get(f"HTTP_SEC_FETCH_{name}", "")).lower() for name in ("SITE", "MODE"))
     return site in _FROM_OTHER_PAGES and mode != "navigate"
 
@@ -59,9 +59,9 @@ class _QuietHandler(WSGIRequestHandler):
 
 
 def start_server(viewer: Viewer, port: int) -> tuple[BaseWSGIServer, str]:
-    """Returns a server that listens, and its address. ``port`` 0 is any free port. Raises StorageError."""
+    """Returns a server that listens, and its address. ``port`` 0 is any free port. Raises BadRequest."""
     try:
         server = make_server(HOST, port, viewer, threaded=True, request_handler=_QuietHandler)
     except (OSError, SystemExit) as error:  # werkzeug exits if the port is taken
-        raise StorageError("This port cannot be used.", str(port), "Choose another --port, or leave it out.") from error
+        raise BadRequest("This port cannot be used.", str(port), "Choose another --port, or leave it out.") from error
     return server, f"http://{HOST}:{server.server_port}/{viewer.token}/"

@@ -38,6 +38,7 @@ def test_a_job_says_which_rank_is_late(capsys):
     assert brief["job"][0]["rule"] == "straggler"
     assert "rank2" in brief["job"][0]["text"]
     assert brief["other_profiles"] == 3
+    assert "--worker rank0 --span 1" in brief["more"]["one view"]
     assert brief["rows"][0]["name"].startswith("ncclDevKernel_AllReduce")
     assert brief["rows"][0]["total_ns"] == 91_075_271
 

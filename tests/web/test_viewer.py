@@ -14,7 +14,7 @@ from urllib.error import HTTPError
 import pytest
 from werkzeug.test import Client
 
-from tb_plugin.errors import StorageError
+from tb_plugin.errors import BadRequest
 from tb_plugin.web.request_guard import HOSTS_VARIABLE
 from tb_plugin.web.viewer import Viewer, start_server
 from tests.service.fakes import workspace_of, write_trace
@@ -89,7 +89,7 @@ def test_it_listens_on_this_machine_only(viewer):
         assert server.socket.getsockname()[0] == "127.0.0.1"
         with urllib.request.urlopen(f"{address}runs") as answer:
             assert b'"catalog"' in answer.read()
-        with pytest.raises(StorageError, match="port"):
+        with pytest.raises(BadRequest, match="port"):
             start_server(viewer, server.server_port)
     finally:
         server.shutdown()

@@ -27,7 +27,9 @@ def _compared(data: JobData) -> Sequence[RankRow]:
     rows = []
     for number, row in enumerate(worker_rows(data)):
         devices = [each for each in data.devices if each["worker"] == row["worker"]]
-        named = {key: ", ".join(dict.fromkeys(str(each[key] or "") for each in devices)) for key in ("node", "device")}
+        named = {
+            key: ", ".join(dict.fromkeys(str(each[key]) for each in devices if each[key])) for key in ("node", "device")
+        }
         rows.append(
             {
                 **row,
