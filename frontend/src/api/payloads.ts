@@ -389,6 +389,7 @@ export interface Series {
   kind: 'series'
   lines: Line[]
   name: string
+  sql: string
   style: 'histogram' | 'lines' | 'stacked_area' | 'stacked_bars'
   subtitle: string
   title: string

@@ -86,6 +86,7 @@ test('bars are found by the name of the phase', () => {
   const line = { metric: metric('forward'), category: 'phase', values: [1, null, 3] }
   const rest = {
     kind: 'series' as const,
+    sql: '',
     name: '',
     title: '',
     subtitle: '',

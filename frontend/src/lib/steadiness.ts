@@ -19,6 +19,7 @@ export function sortedMeans(heat: Heat): Series {
   ranks.sort((one, other) => other.mean - one.mean)
   return {
     kind: 'series',
+    sql: '',
     name: 'sorted',
     title: heat.title,
     subtitle: '',

@@ -37,7 +37,7 @@ test('tiles without a value are named together', () => {
 
 test('a single step is no chart of one bar', () => {
   const series: Series = {
-    kind: 'series', name: 's', title: 'Steps', subtitle: '', style: 'stacked_bars', x: ['13'], x_metric: metric('Step'),
+    kind: 'series', sql: '', name: 's', title: 'Steps', subtitle: '', style: 'stacked_bars', x: ['13'], x_metric: metric('Step'),
     lines: [{ metric: metric('Kernel'), category: 'kernel', values: [3000] }, { metric: metric('CPU'), category: 'cpu', values: [1000] }],
   } // biome-ignore format: one line a thing
   expect(words(<Chart series={series} height={10} />).join(' ')).toMatch(

@@ -5,6 +5,7 @@ import { partAt } from './chartOption'
 const metric = (key: string) => ({ key, title: key, unit: 'ns' as const, definition: '', window: '' })
 const series: Series = {
   kind: 'series',
+  sql: '',
   name: 'steps',
   title: 'Steps',
   subtitle: '',

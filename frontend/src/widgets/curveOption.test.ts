@@ -5,6 +5,7 @@ import { axisScale, type CurveMarks, curveOption, cutSeries, gapsOf, indexAt, vi
 const metric = (key: string, unit: Metric['unit']): Metric => ({ key, title: key, unit, definition: '', window: '' })
 const series: Series = {
   kind: 'series',
+  sql: '',
   name: 'curve',
   title: 'Memory over time',
   subtitle: 'cuda:0',
@@ -60,6 +61,7 @@ it('finds where nothing is counted', () => {
   const x = [0, 10, 10, 20, 20, 40, 40, 50]
   const series = {
     kind: 'series' as const,
+    sql: '',
     name: '',
     title: '',
     subtitle: '',
@@ -80,7 +82,7 @@ it('finds where nothing is counted', () => {
 it('counts the axis in the unit of its highest point', () => {
   const metric = { key: 'a', title: '', unit: 'bytes' as const, definition: '', window: '' }
   const line = { metric, category: 'kernel', values: [4, null, 57_000 * 1024] }
-  const series = { kind: 'series' as const, name: '', title: '', subtitle: '', x_metric: metric, x: [0, 1, 2] }
+  const series = { kind: 'series' as const, sql: '', name: '', title: '', subtitle: '', x_metric: metric, x: [0, 1, 2] }
   expect(axisScale({ ...series, lines: [line], style: 'lines' }).symbol).toBe('MiB')
   expect(axisScale({ ...series, lines: [], style: 'lines' }).symbol).toBe('')
 })
@@ -89,6 +91,7 @@ it('cuts a series to a part of it, whose ends have the values that hold there', 
   const metric = { key: 'a', title: '', unit: 'ns' as const, definition: '', window: '' }
   const series = {
     kind: 'series' as const,
+    sql: '',
     name: '',
     title: '',
     subtitle: '',

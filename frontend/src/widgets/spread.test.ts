@@ -6,6 +6,7 @@ import { footOf, spreadOption, spreadRows, spreadScale, spreadText } from './spr
 const KEYS = ['max', 'p95', 'p75', 'median', 'p25', 'p5', 'min']
 const SERIES: Series = {
   kind: 'series',
+  sql: '',
   name: 'spread',
   title: 'Waiting',
   subtitle: '8 ranks, by step',

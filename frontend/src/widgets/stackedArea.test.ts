@@ -5,6 +5,7 @@ import { axisScale, edgesOf, stackedAreas } from './curveOption'
 const metric = (key: string) => ({ key, title: key, unit: 'bytes' as const, definition: '', window: '' })
 const series: Series = {
   kind: 'series',
+  sql: '',
   name: 'curve',
   title: '',
   subtitle: '',

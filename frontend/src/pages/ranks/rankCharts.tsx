@@ -307,6 +307,7 @@ function linesOf(heat: Heat): Series {
   const width = heat.x.length
   return {
     kind: 'series',
+    sql: '',
     name: 'ranks',
     title: heat.title,
     subtitle: '',
