@@ -18,6 +18,7 @@ from tb_plugin.errors import Cancelled, TorchTraceError
 from tb_plugin.findings import Finding, data_notices, findings
 from tb_plugin.format import format_range, format_value
 from tb_plugin.payloads import Breakdown, Figures, Notices, Profile, Table, View
+from tb_plugin.service.answers.sql_answers import RANKS_VIEW
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace
@@ -30,7 +31,6 @@ _FINDINGS = 5
 _ROWS = 10
 _MISSING = 5
 _OTHERS = 10
-_JOB_VIEW = "distributed"
 # The first of these tables that a profile has is listed: (view, table, columns).
 _TABLES = (
     ("kernels", "kernels", ("name", "class", "calls", "total_ns", "mean_ns")),
@@ -148,10 +148,10 @@ def _of_job(
 ) -> tuple[list[Finding], list[str]]:
     """Returns the findings about all ranks, and why they could not be computed."""
     ranks = [entry for entry in entries if (entry.key[0], entry.key[2]) == (place.run, place.span)]
-    if len(ranks) < 2 or _JOB_VIEW not in there:
+    if len(ranks) < 2 or RANKS_VIEW not in there:
         return [], []
     try:
-        answer = workspace.group(replace(place, worker=None), _JOB_VIEW, Params(limit=1), steps)
+        answer = workspace.group(replace(place, worker=None), RANKS_VIEW, Params(limit=1), steps)
     except TorchTraceError as error:
         return [], [f"The ranks were not compared: {error}"]
     payloads = msgspec.json.decode(answer, type=View).payloads.values()

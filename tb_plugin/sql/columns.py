@@ -1,4 +1,4 @@
-"""Declarations of SQL tables and columns, and what they share."""
+"""How SQL tables and their columns are declared."""
 
 from __future__ import annotations
 

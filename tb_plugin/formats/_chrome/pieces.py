@@ -1,8 +1,8 @@
 """Decoding of pieces of text in forked processes, merged in file order.
 
 The parent cuts the text into the same chunks as a read in one process. It copies several chunks into a shared
-buffer, a piece, and assumes that each of them decodes. A forked process decodes the piece with its copy of the
-pass, and returns the columns in the same buffer. The parent merges the pieces in file order.
+buffer. These chunks are a piece. A forked process has a copy of the pass: it decodes the piece, and returns the columns
+in the same buffer. The parent merges the pieces in file order.
 
 If a piece is unusual, the parent goes back to its first unusual chunk (``Rewound``), stops all processes, and reads
 the next text itself. The result therefore never depends on the number of processes. The same happens if a process
