@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.payloads import Breakdown, Link, Metric, Slice
 
 SLICES = 10
@@ -15,7 +16,7 @@ def donut(name: str, title: str, frame: Frame, key: str, view: str, group: str =
 
     ``color`` names the column with the categories that color the slices. By default, each slice has a color of its own.
     """
-    data = frame.data.sort_by([(key, "descending")])
+    data = sorted_by(frame.data, [(key, "descending")])
     total = int(pc.sum(data[key]).as_py() or 0)
     (definition,) = (column.metric for column in frame.columns if column.metric.key == key)
     slices = []

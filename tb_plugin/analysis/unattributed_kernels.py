@@ -19,6 +19,7 @@ from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.lib.groupby import group, places_of, shares
 from tb_plugin.lib.model_cache import cached_by_argument
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
@@ -139,7 +140,7 @@ def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
     row_key = ("name", "reason", "launch_phase", "launch_module", "launch_frame")
     order = [("total_ns", "descending"), *((key, "ascending") for key in row_key)]
     columns_shown = METRICS.columns(*data, hidden=("readable",), share=("total_ns",))
-    table = pa.table(data).sort_by(order)
+    table = sorted_by(pa.table(data), order)
     return Frame("no_operator", "Without an operator", columns_shown, table, row_key, "name", Sort("total_ns", True))
 
 

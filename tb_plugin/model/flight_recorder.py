@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.report import ReadReport
 
 TEXT = pa.dictionary(pa.int32(), pa.large_string())
@@ -91,7 +92,7 @@ def assembled(raw: RawFlight) -> Flight:
     if the rank reports that a later collective of the same group is completed, because some backends never update
     the state after "scheduled". Progress is ignored if it refers to calls after the newest record.
     """
-    records = raw.records.sort_by("record")
+    records = sorted_by(raw.records, [("record", "ascending")])
     past = {status.group_number: status.completed for status in raw.status}
     number, sequence = (_numbers(records[key], -1) for key in ("group_number", "sequence"))
     known, place = np.unique(number, return_inverse=True)

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.device_facts import facts_of
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.job_tables import PACKETS, reported_table
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
@@ -75,7 +76,7 @@ def _look(s: Scene) -> Detection | None:
     if not len(small) or time <= 0 or time < SMALL_SHARE * (time + others):
         return None
     calls = small.group_by("operation").aggregate([("count", "sum"), ("bytes", "sum")])
-    worst = calls.sort_by([("count_sum", "descending"), ("operation", "ascending")]).slice(0, 1).to_pylist()[0]
+    worst = sorted_by(calls, [("count_sum", "descending"), ("operation", "ascending")]).slice(0, 1).to_pylist()[0]
     links = sorted(set(small["band"].to_pylist()))
     notice = s.notice(
         RULE,

@@ -15,6 +15,7 @@ from tb_plugin.analysis.stack_frames import FRAMES
 from tb_plugin.service.answers.stack_export import SUFFIXES
 from tb_plugin.views.stacks.options import FOLDS, WEIGHTS
 from tests.builders import trace
+from tests.samples import SAMPLES
 
 COMMAND = """
 import atexit, json, sys
@@ -78,6 +79,13 @@ def test_a_report_of_one_local_file_imports_what_it_needs(tmp_path: Path) -> Non
     read = {name for name in modules if name.startswith("tb_plugin.formats.") and name.endswith(".reader")}
     assert read == {"tb_plugin.formats.kineto.reader"}
     assert sum(name.startswith("tb_plugin") for name in modules) < 420
+
+
+def test_the_pages_of_a_trace_do_not_import_acero(tmp_path: Path) -> None:
+    """It takes 0.2 s and 50 MB; see ``tb_plugin.lib.tables``."""
+    modules = imported(tmp_path, "report", str(SAMPLES / "synthetic_gpu"), "--format", "text")
+    assert "tb_plugin.views.memory.view" in modules
+    assert not {"pyarrow.acero", "pyarrow.dataset"} & modules
 
 
 def test_the_choices_of_the_options_are_those_of_the_analysis() -> None:

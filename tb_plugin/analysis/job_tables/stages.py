@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, STEP_TIMES, job_table
 
 Stage = tuple[int, ...]
@@ -71,7 +72,7 @@ def stage_rows(times: pa.Table, stages: Sequence[Stage]) -> pa.Table:
     number = pa.array([place.get(rank) for rank in ranks["rank"].to_pylist()], pa.int64())
     within = ranks.append_column("stage", number).filter(pc.is_valid(number))
     largest = within.group_by(["stage", "step"], use_threads=False).aggregate([(key, "max") for key in TIMES])
-    largest = largest.sort_by("stage")
+    largest = sorted_by(largest, [("stage", "ascending")])
     columns = {key: largest[f"{key}_max"].combine_chunks() for key in TIMES}
     texts = [ranks_text(stages[number]) for number in largest["stage"].to_pylist()]
     return job_table(STEP_TIMES, {**columns, "stage_ranks": texts, "step": largest["step"].combine_chunks()})

@@ -19,6 +19,7 @@ from tb_plugin.analysis.memory.window import MemoryRange
 from tb_plugin.analysis.range_patterns import MODULE
 from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import Groups, group, places_of, sum_by
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Sort
@@ -71,7 +72,7 @@ def frame_by_operator(
     schema = pa.schema({"name": pa.large_string(), "device": pa.string(), **dict.fromkeys(keys, pa.int64())})
     columns = METRICS.columns("name", "device", *keys, hidden=hidden_of(devices), share=(order[1],))
     sorting = [*((key, "descending") for key in order), ("device", "ascending"), ("name", "ascending")]
-    data = pa.concat_tables([schema.empty_table(), *found]).sort_by(sorting)
+    data = sorted_by(pa.concat_tables([schema.empty_table(), *found]), sorting)
     return Frame(name, title, columns, data, ("device", "name"), "name", Sort(order[0], True))
 
 

@@ -15,6 +15,7 @@ from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.steps import HistorySteps
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import group
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.payloads import Sort
 
 # Largest blocks first; a history may have millions.
@@ -42,7 +43,7 @@ def stacks_frame(device: DeviceLevels, at: int, when: str) -> Frame:
     )
     hidden = ("allocation_stack", "stack_number")
     columns = METRICS.columns(*table.column_names, share=("held_bytes",), hidden=hidden)
-    table = table.sort_by([("held_bytes", "descending"), ("stack_number", "ascending")])
+    table = sorted_by(table, [("held_bytes", "descending"), ("stack_number", "ascending")])
     title, sort = f"Allocated {when}, by stack", Sort("held_bytes", True)
     return Frame("held_stacks", title, columns, table, ("stack_number",), "allocation_line", sort)
 

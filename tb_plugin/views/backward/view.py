@@ -21,6 +21,7 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.analysis.work_answers import device_word
 from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import Groups, group, places_of, shares, sum_by
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
@@ -183,7 +184,7 @@ def _frame(name: str, title: str, data: dict[str, pa.Array], chosen: _Chosen, by
     kept = {key: values for key, values in data.items() if key in by or key not in unknown}
     columns: list[Column] = METRICS.columns(*kept, hidden=(*_HIDDEN, *unknown), share=(chosen.key,))
     order = [(chosen.key, "descending"), *((key, "ascending") for key in by)]
-    return Frame(name, title, columns, pa.table(kept).sort_by(order), by, by[0], Sort(chosen.key, True))
+    return Frame(name, title, columns, sorted_by(pa.table(kept), order), by, by[0], Sort(chosen.key, True))
 
 
 def _lines(trace: TraceTable, selection: Selection, chosen: _Chosen) -> Frame:
@@ -261,7 +262,7 @@ def _recomputed(trace: TraceTable, found: Recomputed, mine: Bool) -> Frame:
     columns = METRICS.columns(*data, share=(first,))
     keys = ("module", "recomputed_by")
     return Frame(
-        "recomputed", "Computed again", columns, pa.table(data).sort_by(order), keys, "module", Sort(first, True)
+        "recomputed", "Computed again", columns, sorted_by(pa.table(data), order), keys, "module", Sort(first, True)
     )
 
 
@@ -301,7 +302,7 @@ def _answer(trace: TraceTable, frame: Frame, chosen: _Chosen) -> list[Notice]:
         )
     ]
     if "node_wait_ns" in frame.data.column_names:
-        (most,) = frame.data.sort_by([("node_wait_ns", "descending")]).slice(0, 1).to_pylist()
+        (most,) = sorted_by(frame.data, [("node_wait_ns", "descending")]).slice(0, 1).to_pylist()
         if 20 * most["node_wait_ns"] >= chosen.host_ns.sum() and any(most[key] != first[key] for key in KEYS):
             notices.append(
                 _notice(most, f"waits for the {device} for {{node_wait_ns}} of its {{node_host_ns}} on the CPU.")

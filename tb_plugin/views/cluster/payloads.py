@@ -16,6 +16,7 @@ from tb_plugin.analysis.job_tables.metrics import CALL_COLUMNS, METRICS, REPORTE
 from tb_plugin.analysis.job_tables.stages import STAGE, Stage, ranks_text, stage_rows, stages_of
 from tb_plugin.analysis.job_tables.steps import RankTimes, call_bars, label, rank_means, stage_means, step_bars
 from tb_plugin.analysis.job_tables.tables import Columns, job_frame, sum_by_key, with_count
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES, job_table
 from tb_plugin.payloads import Figure, Notice, Series
 
@@ -78,7 +79,7 @@ def _pictures(ranks: Sequence[RankTimes], stages: Sequence[RankTimes], calls: pa
         rows = [(label(row.ranks), row) for row in stages]
         yield step_bars("stage_times", "Step time by stage", text, METRICS.metric("job_stage"), rows)
     calling = pc.unique(calls["rank"].drop_null()).sort()
-    drawn = calls.filter(pc.is_in(calls["rank"], calling[:MOST_DRAWN])).sort_by("rank")
+    drawn = sorted_by(calls.filter(pc.is_in(calls["rank"], calling[:MOST_DRAWN])), [("rank", "ascending")])
     text = "mean step, sum over calls"
     text += f"; {len(calling):,} of {len(ranks):,} ranks report calls" if len(calling) < len(ranks) else ""
     if (bars := call_bars("rank_calls", "Communication by rank", text, x, drawn, "rank", REPORTED)) is not None:
@@ -91,7 +92,7 @@ def _steps(times: pa.Table, stages: Sequence[Stage]) -> Frame:
     of_stages = times.filter(pc.is_valid(times["stage_ranks"]))
     if not of_stages.num_rows and len(stages) > 1:
         of_stages = stage_rows(times, stages)
-    rows = pa.concat_tables([of_ranks, of_stages]).sort_by([("step", "ascending"), ("rank", "ascending")])
+    rows = sorted_by(pa.concat_tables([of_ranks, of_stages]), [("step", "ascending"), ("rank", "ascending")])
     place = {rank: ranks_text(stage) for stage in stages for rank in stage}
     ranks = rows["rank"].to_pylist()
     stage = pa.chunked_array([pa.array([place.get(rank) for rank in ranks], pa.string())])
@@ -141,7 +142,7 @@ def _bands(bands: pa.Table, groups: pa.Table) -> Frame:
 
 
 def _sorted_sums(table: pa.Table, keys: tuple[str, ...], sums: tuple[str, ...]) -> pa.Table:
-    return sum_by_key(table, keys, sums).sort_by([(key, "ascending") for key in keys])
+    return sorted_by(sum_by_key(table, keys, sums), [(key, "ascending") for key in keys])
 
 
 def _group_columns(found: pa.Table, groups: pa.Table) -> Columns:

@@ -17,6 +17,7 @@ from tb_plugin.analysis.selection import Selection, steps_of
 from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import Groups, first_recorded, group, ratio, sum_by
 from tb_plugin.lib.intervals import measure_within, union
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at, nest
@@ -204,7 +205,7 @@ def table_frame(
         name=name,
         title=title,
         columns=METRICS.columns(*data, share=(first,), hidden=(*hidden, *unknown)),
-        data=table.sort_by([(first, "descending"), (key[-1], "ascending")]),
+        data=sorted_by(table, [(first, "descending"), (key[-1], "ascending")]),
         row_key=key,
         name_column=key[-1],
         sort=Sort(first, True),

@@ -13,6 +13,7 @@ from tb_plugin.analysis.base import Frame, Part
 from tb_plugin.analysis.range_names import ranges_by_name
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.lib.model_cache import cached_by_argument
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Metric, Sort
 from tb_plugin.views.diff.metrics import METRICS
@@ -108,7 +109,7 @@ def join(base: Part, table: PairedTable, exp: Part, measure: str, scaling: Scali
         name=table.name,
         title=table.title,
         columns=[of_keys.get(key) or _column(key, measures[0], scaling, measure) for key in shown],
-        data=pa.table(shown).sort_by(order),
+        data=sorted_by(pa.table(shown), order),
         row_key=table.keys,
         name_column=table.keys[0],
         sort=Sort(f"delta_{first}", True),

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import quantile_by
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.payloads import Figure, Figures
 from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.matching.keys import numbers_of
@@ -61,8 +62,8 @@ def largest_collective(operations: Frame) -> tuple[str, float | None]:
     if not known.num_rows or not pc.max(known["comm_bytes"]).as_py():
         return "", None
     moved = known.group_by(["collective", "dtype", "group"], use_threads=False)
-    sums = moved.aggregate([("comm_bytes", "sum"), ("bus_bandwidth", "mean")]).sort_by(
-        [("comm_bytes_sum", "descending")]
+    sums = sorted_by(
+        moved.aggregate([("comm_bytes", "sum"), ("bus_bandwidth", "mean")]), [("comm_bytes_sum", "descending")]
     )
     most = sums.slice(0, 1).to_pylist()[0]
     return str(most["collective"]), float(most["bus_bandwidth_mean"])

@@ -20,6 +20,7 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import ratio, sum_by
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -209,7 +210,7 @@ def _by_name(trace: TraceTable, hits: _Hits) -> Frame:
         name="names",
         title="Found, by name",
         columns=METRICS.columns(*data.column_names, share=("total_ns",)),
-        data=data.sort_by([("total_ns", "descending"), ("name", "ascending"), ("kind", "ascending")]),
+        data=sorted_by(data, [("total_ns", "descending"), ("name", "ascending"), ("kind", "ascending")]),
         row_key=("name", "kind"),
         name_column="name",
         sort=Sort("total_ns", True),

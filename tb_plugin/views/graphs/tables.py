@@ -21,6 +21,7 @@ from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.unattributed_kernels import module_around
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import Groups, group, ratio, sum_by
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Sort
@@ -136,7 +137,7 @@ def graphs_table(trace: TraceTable, selected: SelectedReplays, parts: Parts) -> 
     shown = [key for key in data if data[key].null_count < max(1, len(groups))]
     columns = METRICS.columns(*shown, hidden=hidden, share=("graph_device_ns",), titles=FIRST)
     event = {EVENT.key: pa.array(selected.work.row[_firsts(selected.work.of, len(selected))][groups.first])}
-    table = pa.table(data | event).sort_by([("graph_device_ns", "descending"), ("captured_graph", "ascending")])
+    table = sorted_by(pa.table(data | event), [("graph_device_ns", "descending"), ("captured_graph", "ascending")])
     return Frame(
         "graphs", "Graphs", [*columns, Column(EVENT, hidden=True)], table, ("captured_graph",), "captured_graph",
         Sort("graph_device_ns", True),

@@ -15,6 +15,7 @@ from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import Groups, group, ratio, shares
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
@@ -105,7 +106,7 @@ def _by(trace: TraceTable, kernels: Int64, name: str, title: str, keys: tuple[st
     data |= statistics(groups, trace.dur_ns[kernels])
     columns = METRICS.columns(*keys, *STATISTICS, hidden=("p50_ns", "p99_ns"), share=("total_ns",))
     order = [("total_ns", "descending"), *((key, "ascending") for key in keys)]
-    return Frame(name, title, columns, pa.table(data).sort_by(order), keys, keys[0], Sort("total_ns", True))
+    return Frame(name, title, columns, sorted_by(pa.table(data), order), keys, keys[0], Sort("total_ns", True))
 
 
 def _texts(trace: TraceTable, ids: Int32) -> pa.Array:

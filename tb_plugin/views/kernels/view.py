@@ -23,6 +23,7 @@ from tb_plugin.analysis.work_answers import kernels_answer
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.arrays import Float64, Int64
 from tb_plugin.lib.groupby import Groups, group, ratio
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort
@@ -213,7 +214,7 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
         *present, hidden=hidden, share=("total_ns",), titles={"uses_matrix_unit": capitalized(units)}
     )
     order = [("total_ns", "descending"), *((key, "ascending") for key in row_key)]
-    return Frame(name, title, shown, table.sort_by(order), row_key, "name", Sort("total_ns", True))
+    return Frame(name, title, shown, sorted_by(table, order), row_key, "name", Sort("total_ns", True))
 
 
 def _always_null(column: pa.ChunkedArray) -> bool:

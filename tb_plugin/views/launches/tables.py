@@ -17,6 +17,7 @@ from tb_plugin.analysis.metrics import PER_STEP
 from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.lib.arrays import Float64, Int64
 from tb_plugin.lib.groupby import Groups, group, ratio
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Figures, Line, Metric, Notice, Notices, Payload, Series, Sort
@@ -75,7 +76,7 @@ def _grouped(
     hidden = tuple(column for column in data if column not in shown)
     columns = METRICS.columns(*data, hidden=hidden, share=("starved_ns",))
     order = [("starved_ns", "descending"), ("launch_api_ns", "descending"), (key, "ascending")]
-    return Frame(name, title, columns, pa.table(data).sort_by(order), (key,), key, Sort("starved_ns", True))
+    return Frame(name, title, columns, sorted_by(pa.table(data), order), (key,), key, Sort("starved_ns", True))
 
 
 def _latencies(launches: Launched, groups: Groups) -> list[pa.Array]:

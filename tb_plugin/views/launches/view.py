@@ -20,6 +20,7 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.lib.intervals import union
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import nest
@@ -155,7 +156,7 @@ def _frame(trace: TraceTable, calls: _Chosen, name: str, title: str, by: tuple[s
         name=name,
         title=title,
         columns=METRICS.columns(*present, hidden=hidden, share=(first,)),
-        data=pa.table(data).sort_by(order),
+        data=sorted_by(pa.table(data), order),
         row_key=by,
         name_column="name",
         sort=Sort(first, True),

@@ -13,6 +13,7 @@ from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.tables import BEFORE, LOST, MemoryScene, hidden_of, module_names, owner_names
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.lib.groupby import group
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
 
@@ -76,6 +77,6 @@ def live_frame(scene: MemoryScene, found: Sequence[Live], when: str) -> Frame:
         hidden=hidden_of(found),
         share=("live_bytes",),
     )
-    data = pa.concat_tables([empty, *(one.table for one in found)]).sort_by(order)
+    data = sorted_by(pa.concat_tables([empty, *(one.table for one in found)]), order)
     row_key = ("device", *scene.origins.recorded(reversed(keys)))
     return Frame("memory_peak", f"Live {when}", columns, data, row_key, "name", Sort("live_bytes", True))

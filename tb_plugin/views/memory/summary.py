@@ -16,6 +16,7 @@ from tb_plugin.analysis.memory.tables import BEFORE, LOST, MemoryScene, module_n
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.memory.window import MemoryRange, Peak, reserved_peak_of
 from tb_plugin.analysis.phrases import plural
+from tb_plugin.lib.tables import sum_by_text
 from tb_plugin.model.snapshot.table import NEVER
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR
 from tb_plugin.model.trace.table import TraceTable
@@ -152,9 +153,8 @@ def live_bars(scene: MemoryScene, device: Device, live: Live, when: str) -> dict
 
 
 def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdown:
-    sums = live.table.group_by(key).aggregate([("live_bytes", "sum")])
-    sums = sums.sort_by([("live_bytes_sum", "descending"), (key, "ascending")])
-    rows = [(row[key], row["live_bytes_sum"]) for row in sums.to_pylist()]
+    sums = sum_by_text(live.table, key, "live_bytes")
+    rows = sorted(sums.items(), key=lambda item: (-item[1], item[0] or ""))
     definition = METRICS["live_bytes"]
     nobody = live.table.filter(pc.is_in(live.table["name"], pa.array([BEFORE, LOST], pa.large_string()))).to_pylist()
     outside = sum(row["live_bytes"] for row in nobody)

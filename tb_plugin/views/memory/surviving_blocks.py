@@ -16,6 +16,7 @@ from tb_plugin.analysis.memory.tables import MemoryScene, hidden_of, module_name
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import group
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
 from tb_plugin.views.memory.block_rows import outlives_step
@@ -76,7 +77,7 @@ def step_frame(scene: MemoryScene, devices: Sequence[Device], every: Sequence[St
     order = [("kept_to_end_bytes", "descending"), ("kept_bytes", "descending"), *((key, "ascending") for key in keys)]
     recorded = scene.origins.recorded(("name", "allocation_step", "module", "allocation_frame", "device", *_SUMS))
     columns = METRICS.columns(*recorded, hidden=hidden_of(devices), share=("kept_bytes",))
-    data = pa.concat_tables([schema.empty_table(), *found]).sort_by(order)
+    data = sorted_by(pa.concat_tables([schema.empty_table(), *found]), order)
     row_key = ("device", *(key for key in keys if key != "device"))
     return Frame("memory_steps", "Retained per step", columns, data, row_key, "name", Sort("kept_to_end_bytes", True))
 

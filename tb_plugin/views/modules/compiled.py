@@ -13,6 +13,7 @@ from tb_plugin.analysis.range_patterns import GRAPH, REGION, module_label
 from tb_plugin.analysis.selection import Selection
 from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import Groups, first_recorded, group
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at
@@ -113,7 +114,7 @@ def regions_frame(trace: TraceTable, modules: HostCalls, compiled: Compiled) -> 
         name="compiled",
         title="Compiled code",
         columns=METRICS.columns(*data, share=(first,)),
-        data=table.sort_by([(first, "descending"), ("region", "ascending")]),
+        data=sorted_by(table, [(first, "descending"), ("region", "ascending")]),
         row_key=("region",),
         name_column="region",
         sort=Sort(first, True),

@@ -18,6 +18,7 @@ from tb_plugin.analysis.work_answers import METRICS as ANSWER_METRICS
 from tb_plugin.analysis.work_answers import answer, device_word
 from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import group
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Notice, Notices, Payload, Scalar, Sort, Tree
@@ -243,7 +244,7 @@ def _totals(trace: TraceTable, calls: HostCalls, compiled: Compiled, keys: list[
         name="modules",
         title="Modules",
         columns=METRICS.columns(*keys, share=("device_self_ns", "host_self_ns")),
-        data=table.sort_by([(first, "descending"), ("module", "ascending")]),
+        data=sorted_by(table, [(first, "descending"), ("module", "ascending")]),
         row_key=("module",),
         name_column="module",
         sort=Sort(first, True),

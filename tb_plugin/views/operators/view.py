@@ -26,6 +26,7 @@ from tb_plugin.analysis.work_answers import METRICS as ANSWER_METRICS
 from tb_plugin.analysis.work_answers import answer, operators_answer
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import Groups, group, ratio, shares
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Notices, Payload, Sort
@@ -161,7 +162,9 @@ def _outermost(calls: Calls, shown: _Shown) -> Frame:
     order = [(first, "descending"), ("host_total_ns", "descending"), ("name", "ascending")]
     columns = METRICS.columns(*keys, share=("device_total_ns", "host_total_ns"))
     sort = Sort(first, True)
-    return Frame("operators_outermost", "Outermost operators", columns, table.sort_by(order), ("name",), "name", sort)
+    return Frame(
+        "operators_outermost", "Outermost operators", columns, sorted_by(table, order), ("name",), "name", sort
+    )
 
 
 def _columns(shown: _Shown) -> list[str]:
@@ -253,7 +256,7 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
         name=name,
         title=title,
         columns=METRICS.columns(*keys, hidden=hidden, share=share, titles=titles),
-        data=table.sort_by(order),
+        data=sorted_by(table, order),
         row_key=row_key,
         name_column="name",
         sort=Sort(first, True),
@@ -264,7 +267,7 @@ def _host_answer(by_name: Frame) -> Notices | None:
     total = int(pc.sum(by_name.data["host_self_ns"]).as_py() or 0)
     if not total:
         return None
-    row = by_name.data.sort_by([("host_self_ns", "descending")]).slice(0, 1).to_pylist()[0]
+    row = sorted_by(by_name.data, [("host_self_ns", "descending")]).slice(0, 1).to_pylist()[0]
     text = "{leading_name} takes the most CPU self time of all operators: {leading_ns} ({leading_ratio})."
     values = {"leading_name": row["name"], "leading_ns": row["host_self_ns"]}
     return answer(

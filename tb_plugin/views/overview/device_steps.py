@@ -19,6 +19,7 @@ from tb_plugin.analysis.reported_steps import missing_computation, reported_step
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.payloads import Breakdown, Column, Slice
@@ -169,7 +170,9 @@ def reported_means(trace: TraceTable, table: pa.Table) -> dict[str, dict[str, fl
     """Returns the means of reported values over steps by device id. Rows without a device belong to device 0."""
     keys = _times_in(table)
     default_device = trace.devices[0].id if len(trace.devices) == 1 else "0"
-    rows = table.group_by("device").aggregate([(key, "mean") for key in keys]).sort_by("device").slice(0, MOST_DEVICES)
+    rows = sorted_by(
+        table.group_by("device").aggregate([(key, "mean") for key in keys]), [("device", "ascending")]
+    ).slice(0, MOST_DEVICES)
     return {
         default_device if row["device"] is None else str(row["device"]): {
             key: row[f"{key}_mean"] for key in keys if row[f"{key}_mean"] is not None

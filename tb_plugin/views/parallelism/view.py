@@ -16,6 +16,7 @@ from tb_plugin.analysis.selection import Selection, select_rows, steps_of
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import sum_by
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload, Sort, Table, View
@@ -92,7 +93,7 @@ def _frame(data: dict[str, Int64]) -> Frame:
         "role_bytes": pa.array(data["role_bytes"][at], mask=data["role_bytes"][at] == 0),
     }
     shown = METRICS.columns(*columns, share=("role_device_ns",))
-    table = pa.table(columns).sort_by([("role_device_ns", "descending"), ("role", "ascending")])
+    table = sorted_by(pa.table(columns), [("role_device_ns", "descending"), ("role", "ascending")])
     return Frame("roles", "Roles", shown, table, ("role",), "role", Sort("role_device_ns", True))
 
 

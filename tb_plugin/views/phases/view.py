@@ -13,6 +13,7 @@ from tb_plugin.analysis.phase_calls import PhaseCalls, phase_calls, sums_of
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import Groups, group
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload, Scalar, Sort, Tree
@@ -83,7 +84,7 @@ def _table(trace: TraceTable, found: PhaseCalls, keys: list[str]) -> Frame:
         name="phases",
         title="Phases",
         columns=METRICS.columns(*keys, hidden=(*_hidden(found, groups), "readable"), titles=_titles(trace, found)),
-        data=table.sort_by([("host_total_ns", "descending"), ("phase", "ascending")]),
+        data=sorted_by(table, [("host_total_ns", "descending"), ("phase", "ascending")]),
         row_key=("phase",),
         name_column="phase",
         sort=Sort("host_total_ns", True),

@@ -24,6 +24,7 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import group, number_groups, places_of, ratio, side_by_side
 from tb_plugin.lib.intervals import measure, union
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -169,7 +170,7 @@ def _by_name(
         name="range",
         title="In the range, by name",
         columns=[_column(key, share=key == "inside_self_ns", hidden=key == "range_group") for key in data.column_names],
-        data=data.sort_by(order),
+        data=sorted_by(data, order),
         row_key=("name", "kind"),
         name_column="name",
         sort=Sort("inside_self_ns", True),

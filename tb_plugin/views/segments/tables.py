@@ -13,6 +13,7 @@ from tb_plugin.analysis.snapshot.moment import Moment, moment_at, obstacles_to, 
 from tb_plugin.analysis.snapshot.out_of_memory import RunningOut
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import ratio, sum_by
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
 
@@ -43,7 +44,7 @@ def segments_frame(moment: Moment) -> Frame:
         hidden=("allocation_stack", "pending_now_bytes"),
         titles={"allocation_line": "Reserved by"},
     )
-    table = table.sort_by([("segment_bytes", "descending"), ("address", "ascending")])
+    table = sorted_by(table, [("segment_bytes", "descending"), ("address", "ascending")])
     sort = Sort("segment_bytes", True)
     return Frame("segments_at", "Segments", columns, table, ("address",), "allocation_line", sort)
 
@@ -78,7 +79,7 @@ def pools_frame(moment: Moment, request: int) -> Frame:
         }
     )
     columns = METRICS.columns(*table.column_names, share=("segment_bytes",), hidden=("gaps_now",))
-    table, sort = table.sort_by([("segment_bytes", "descending")]), Sort("segment_bytes", True)
+    table, sort = sorted_by(table, [("segment_bytes", "descending")]), Sort("segment_bytes", True)
     key = ("pool_name", "stream_name", "segment_kind")
     return Frame("pools_at", "Streams and pools", columns, table, key, "pool_name", sort)
 

@@ -13,6 +13,7 @@ from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, l
 from tb_plugin.analysis.snapshot.labels import NO_STACK, changes_of, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Sort, Table, View
 from tb_plugin.views.snapshot_diff import VIEW
@@ -107,7 +108,7 @@ def _compared(name: str, base: pa.Table, exp: pa.Table) -> Frame:
         }
     )
     columns = METRICS.columns(*data.column_names, hidden=_HIDDEN)
-    data = data.sort_by([("difference_size_bytes", "descending"), ("allocation_stack", "ascending")])
+    data = sorted_by(data, [("difference_size_bytes", "descending"), ("allocation_stack", "ascending")])
     title, sort = f"{MOMENTS[name]}, by stack", Sort("difference_size_bytes", True)
     return Frame(name, title, columns, data, ("allocation_stack",), "allocation_line", sort)
 

@@ -7,10 +7,8 @@ import { Prec } from '@codemirror/state'
 import { EditorView, keymap, placeholder } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
 import { useEffect, useRef } from 'react'
+import type { Schema } from './schema'
 import css from './query.module.css'
-
-/** Columns by table. */
-export type Schema = Readonly<Record<string, readonly { label: string; detail: string; info: string }[]>>
 
 const HIGHLIGHT = HighlightStyle.define([
   { tag: tags.keyword, color: 'var(--tt-accent)', fontWeight: '600' },

@@ -2,7 +2,7 @@
 import { Button, NativeSelect } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
-import type { Profile, Table, View } from '../../api/payloads'
+import type { Profile, View } from '../../api/payloads'
 import { counted } from '../../lib/format'
 import type { Row } from '../../lib/tableRows'
 import { NoticesCard } from '../../parts/headlineCard'
@@ -17,8 +17,8 @@ import { openView, openViewOfProfile, setRoute, useRoute } from '../../state/url
 import { Card, Placeholder } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
 import { Switch } from '../../widgets/choice'
-import type { Schema } from './editor'
 import { EXAMPLES } from './examples'
+import { schemaOf } from './schema'
 import frameCss from '../../parts/viewFrame.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './query.module.css'
@@ -65,21 +65,6 @@ export function QueryPage({ base, catalog, profile }: PageProps) {
   )
 }
 
-/** Columns by table. */
-function schemaOf(table: Table | null): Schema {
-  const found: Record<string, { label: string; detail: string; info: string }[]> = {}
-  for (const row of table?.rows ?? []) {
-    const name = String(row.table_name)
-    found[name] ??= []
-    found[name].push({
-      label: String(row.column_name),
-      detail: String(row.unit ?? ''),
-      info: String(row.meaning),
-    })
-  }
-  return found
-}
-
 let editor: typeof import('./editor') | null = null
 
 /** `ranks` is null if the run has one rank only. */
@@ -87,7 +72,7 @@ function Ask(props: { view: View; query: string; ranks: string | null; busy: boo
   const { view, query, ranks, busy } = props
   const [text, setText] = useState(query || EXAMPLES[0].query)
   const [loaded, setLoaded] = useState(editor)
-  const schema = useMemo(() => schemaOf(payloadByName(view, 'rows', 'table')), [view])
+  const schema = useMemo(() => schemaOf(payloadByName(view, 'rows', 'table'), ranks === 'all'), [view, ranks])
   const [problem, setProblem] = useState<unknown>(null)
   useActivity(loaded === null && problem === null)
   useEffect(() => {
