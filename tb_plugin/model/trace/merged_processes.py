@@ -12,7 +12,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from tb_plugin.lib.arrays import Bool, Int32, Int64
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import codes
 from tb_plugin.model.trace.report import Issue
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.table import RawTrace
@@ -76,7 +76,8 @@ def _repeated(raw: RawTrace) -> int:
     if not of_kind(raw.kind, *DEVICE_WORK).any():
         return 0
     rows = np.flatnonzero((raw.kind == EventKind.OPERATOR) & (raw.external_id > 0))
-    count = len(rows) - len(group(raw.pid[rows], raw.external_id[rows]))
+    distinct = np.count_nonzero(np.bincount(codes(raw.pid[rows], raw.external_id[rows])))
+    count = len(rows) - int(distinct)
     return count if count > _MIN_REPEATED_SHARE * len(rows) else 0
 
 

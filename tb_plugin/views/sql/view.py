@@ -81,12 +81,12 @@ def _rows(table: pa.Table) -> Frame:
 def _widest(table: pa.Table) -> str:
     """Returns the column that gets the free width on the page: the one with the longest text in the first rows."""
     first = table.slice(0, MEASURED_ROWS)
-    length = {
+    length: dict[str, int] = {
         name: max((len(str(value)) for value in first[name].to_pylist() if value is not None), default=0)
         for name in table.column_names
         if _unit(name, table.schema.field(name).type) == "code"
     }
-    return max(length, key=length.__getitem__, default=table.column_names[0])
+    return max(length, key=length.__getitem__, default=str(table.column_names[0]))
 
 
 def _title(name: str, unit: Unit) -> str:
