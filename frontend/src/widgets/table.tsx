@@ -134,14 +134,16 @@ function Grid(props: DataTableProps & { table: Table }) {
   const scales = useScales(pages)
   const columns = useMemo(() => orderedColumns(data), [data])
   // From the first rows only, so that columns do not move while scrolling.
-  const [starts] = useState(
-    () =>
-      new Map(
-        columns.map((column) => [
-          column.metric.key,
-          startWidth(column, data.rows, widest, column.metric.key === data.sort?.key),
-        ]),
-      ),
+  const [[starts, whole]] = useState(() =>
+    [widest, WIDEST].map(
+      (most) =>
+        new Map(
+          columns.map((column) => [
+            column.metric.key,
+            startWidth(column, data.rows, most, column.metric.key === data.sort?.key),
+          ]),
+        ),
+    ),
   )
   const { empty } = pages
   const visible = useMemo(
@@ -149,8 +151,8 @@ function Grid(props: DataTableProps & { table: Table }) {
     [columns, data.name_column, shown, empty],
   )
   const fitting = useMemo(
-    () => fittingWidths(visible, starts, data.name_column, width - 2),
-    [visible, starts, data.name_column, width],
+    () => fittingWidths(visible, starts, data.name_column, width - 2, whole),
+    [visible, starts, whole, data.name_column, width],
   )
   const [dragged, setDragged] = useState<Readonly<Record<string, number>>>({})
   const widthOf = (key: string) => clamp(dragged[key] ?? fitting.get(key) ?? starts.get(key) ?? 100, NARROWEST, WIDEST)

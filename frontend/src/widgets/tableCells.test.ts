@@ -27,6 +27,15 @@ test.each([
   expect(COLUMNS.map(({ metric }) => found.get(metric.key))).toEqual([widths[0] + left, ...widths.slice(1)])
 })
 
+test.each([
+  { room: 1000, widths: [390, 80, 150, 280, 100], says: 'other texts are whole before the name takes the rest' },
+  { room: 800, widths: [250, 80, 150, 220, 100], says: 'the name is whole first' },
+])('$room px: $says', ({ room, widths }) => {
+  const whole = new Map([...STARTS, ['operator', 280]])
+  const found = fittingWidths(COLUMNS, STARTS, 'name', room, whole)
+  expect(COLUMNS.map(({ metric }) => found.get(metric.key))).toEqual(widths)
+})
+
 test('a title and its unit fill two lines', () => {
   expect(twoLines('Self increase', 'bytes')).toBe('Self increase'.length)
   expect(twoLines('Share of GPU time', 'ratio')).toBe('GPU time (%)'.length)

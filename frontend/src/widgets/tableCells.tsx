@@ -72,12 +72,18 @@ const SPARE_PX = 50
 const WHOLE_PX = 216
 const LEAST_PX = 96
 
-/** Column widths in `room` pixels. The name gets the rest; if there is none, bars hide and texts share it. */
+const isText = ({ metric: { unit } }: Column) => unit === 'code' || unit === 'text'
+
+/**
+ * Column widths in `room` pixels. The name gets the rest, after the other texts are whole. If there is no rest, bars
+ * hide and texts share the room. `whole` has the widths of whole texts.
+ */
 export function fittingWidths(
   columns: readonly Column[],
   starts: ReadonlyMap<string, number>,
   nameKey: string,
   room: number,
+  whole: ReadonlyMap<string, number> = starts,
 ): Map<string, number> {
   const startOf = ({ metric }: Column) => starts.get(metric.key) ?? 100
   const widths = new Map(columns.map((column) => [column.metric.key, startOf(column)]))
@@ -85,7 +91,7 @@ export function fittingWidths(
   const taken = () => others.reduce((sum, { metric }) => sum + (widths.get(metric.key) ?? 0), 0)
   let name = Math.min(NAME_PX, (starts.get(nameKey) ?? NAME_PX) + SPARE_PX)
   if (name + taken() > room) {
-    const texts = others.filter(({ metric }) => metric.unit === 'code' || metric.unit === 'text')
+    const texts = others.filter(isText)
     const numbers = others.filter((column) => !texts.includes(column))
     const narrow = numbers.map((column) => startOf(column) - (column.share ? BAR_PX : 0))
     const least = texts.reduce((sum, column) => sum + Math.min(startOf(column), LEAST_PX), 0)
@@ -102,6 +108,13 @@ export function fittingWidths(
     shareWidth(texts.map(startOf), left + least - name, LEAST_PX).forEach((width, i) => {
       widths.set(texts[i].metric.key, width)
     })
+  }
+  let rest = room - Math.max(name, whole.get(nameKey) ?? 0) - taken()
+  for (const { metric } of others.filter(isText)) {
+    const more = Math.min(rest, (whole.get(metric.key) ?? 0) - (widths.get(metric.key) ?? 0))
+    if (more <= 0) continue
+    widths.set(metric.key, (widths.get(metric.key) ?? 0) + more)
+    rest -= more
   }
   return widths.set(nameKey, Math.max(name, room - taken()))
 }

@@ -34,8 +34,6 @@ DEFAULT = f"select * from {COLUMNS}"
 _UNITS: dict[str, Unit] = {"_ns": "ns", "_bytes": "bytes", "_ratio": "ratio", "_share": "ratio"}
 # Rows that the chart shows.
 BARS = 30
-# Rows in which the longest text is looked for.
-MEASURED_ROWS = 100
 # Columns that are no amounts.
 _NO_AMOUNTS = ("sql_row", "event", "parent", "operator_event", "launch_event", "start_ns", "call_start_ns", "time_ns")
 
@@ -75,18 +73,8 @@ def _rows(table: pa.Table) -> Frame:
     # The number of the row identifies it: the columns of a query may hold anything.
     columns += METRICS.columns("sql_row", hidden=("sql_row",))
     data = table.append_column("sql_row", pa.array(range(table.num_rows), pa.int64()))
-    return Frame("rows", "Rows", columns, data, ("sql_row",), _widest(table))
-
-
-def _widest(table: pa.Table) -> str:
-    """Returns the column that gets the free width on the page: the one with the longest text in the first rows."""
-    first = table.slice(0, MEASURED_ROWS)
-    length: dict[str, int] = {
-        name: max((len(str(value)) for value in first[name].to_pylist() if value is not None), default=0)
-        for name in table.column_names
-        if _unit(name, table.schema.field(name).type) == "code"
-    }
-    return max(length, key=length.__getitem__, default=str(table.column_names[0]))
+    named = next((column.metric.key for column in columns if column.metric.unit == "code"), table.column_names[0])
+    return Frame("rows", "Rows", columns, data, ("sql_row",), named)
 
 
 def _title(name: str, unit: Unit) -> str:
