@@ -76,7 +76,7 @@ def _repeated(raw: RawTrace) -> int:
     if not of_kind(raw.kind, *DEVICE_WORK).any():
         return 0
     rows = np.flatnonzero((raw.kind == EventKind.OPERATOR) & (raw.external_id > 0))
-    distinct = np.count_nonzero(np.bincount(codes(raw.pid[rows], raw.external_id[rows])))
+    distinct = np.count_nonzero(np.bincount(codes(raw.pid[rows].astype(np.int64), raw.external_id[rows])))
     count = len(rows) - int(distinct)
     return count if count > _MIN_REPEATED_SHARE * len(rows) else 0
 

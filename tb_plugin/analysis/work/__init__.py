@@ -1,0 +1,1 @@
+"""Work of operator calls: floating-point operations and bytes, from recorded inputs."""

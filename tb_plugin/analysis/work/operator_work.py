@@ -1,0 +1,148 @@
+"""Work of the selected operator calls, their rates, and the peak rates of their devices.
+
+A call has work if its operator has a formula and if its inputs are recorded (``formulas.py``). If such calls are
+nested, only the outermost one counts. Replayed work of graphs has no work: its inputs are not recorded.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+
+from tb_plugin.analysis.operator_calls import Calls
+from tb_plugin.analysis.work.formulas import Work, has_formula, work_of
+from tb_plugin.lib.arrays import Bool, Float64, Int64
+from tb_plugin.lib.groupby import group, places_of
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+
+# Number formats of matrix units, by number format of the inputs.
+_MATRIX_FORMAT = {"fp32": "tf32", "fp16": "fp16", "fp8": "fp8"}
+
+
+class OperatorWork(msgspec.Struct, frozen=True, eq=False):
+    """Calls with work, one value per call. Peak rates are NaN if unknown."""
+
+    call: Int64
+    """Index of the call in ``Calls``."""
+    flops: Float64
+    bytes: Float64
+    kernel_ns: Int64
+    """Sum of the kernel times of the call."""
+    peak_flops: Float64
+    """Operations per nanosecond."""
+    peak_bytes: Float64
+    """Bytes per nanosecond."""
+    kernel_total_ns: int
+    """Sum of all selected kernel times except collectives, with and without work."""
+
+    @property
+    def covered_ratio(self) -> float | None:
+        """Returns the share of kernel time that belongs to calls with work; None without kernels."""
+        return int(self.kernel_ns.sum()) / self.kernel_total_ns if self.kernel_total_ns else None
+
+    @property
+    def compute_ns(self) -> Float64:
+        """Returns the least time of the operations at the peak rate."""
+        return self.flops / self.peak_flops
+
+    @property
+    def memory_ns(self) -> Float64:
+        """Returns the least time of the bytes at the peak bandwidth."""
+        return self.bytes / self.peak_bytes
+
+    @property
+    def least_ns(self) -> Float64:
+        """Returns the least time on this device: its roofline. NaN if a peak rate is unknown."""
+        return np.maximum(self.compute_ns, self.memory_ns)
+
+
+def operator_work(trace: TraceTable, calls: Calls, kernels: Int64) -> OperatorWork:
+    """Returns the work of ``calls``. ``kernels``: the selected kernels."""
+    kernels = kernels[~trace.is_collective[kernels]]
+    own = np.flatnonzero((calls.row != MISSING) & (calls.kernel_total_ns > 0))
+    found = _work(trace, calls.row[own])
+    own, found = own[found[:, 0] >= 0], found[found[:, 0] >= 0]
+    outer = ~_inside(calls, own)
+    own, found = own[outer], found[outer]
+    flops, moved, number_format, is_matrix = found.T
+    device = _devices(trace, calls, own)
+    peak_flops = _peak_flops(
+        trace, device, number_format.astype(np.int64), is_matrix > 0, calls.matrix_total_ns[own] > 0
+    )
+    bandwidth = np.array([*(each.bandwidth or math.nan for each in trace.devices), math.nan])
+    return OperatorWork(
+        own, flops, moved, calls.kernel_total_ns[own], peak_flops, bandwidth[device], int(trace.dur_ns[kernels].sum())
+    )
+
+
+_FORMATS = ("fp64", "fp32", "fp16", "fp8", "int8")
+_UNKNOWN = (-1.0, 0.0, 0.0, 0.0)
+
+
+def _work(trace: TraceTable, rows: Int64) -> Float64:
+    """Returns operations, bytes, number format and whether matrix units can do it, per row; -1 operations = unknown."""
+    names = trace.strings.where(has_formula)[trace.name[rows]]
+    place = places_of(trace.operators.row, len(trace))[rows]
+    at = np.flatnonzero(names & (place != MISSING))
+    table = np.tile(_UNKNOWN, (len(rows), 1))
+    if not len(at):
+        return table
+    place = place[at]
+    args = trace.operators
+    columns = (trace.name[rows[at]], args.shapes[place], args.types[place], args.concrete[place])
+    groups = group(*columns)  # few distinct inputs: each is computed once
+    texts = [trace.strings.take(column[groups.first]).to_pylist() for column in columns]
+    found = [_numbers(work_of(*(text or "" for text in each))) for each in zip(*texts, strict=True)]
+    table[at] = np.array(found)[groups.of]
+    return table
+
+
+def _numbers(work: Work | None) -> tuple[float, float, float, float]:
+    if work is None or not math.isfinite(work.flops + work.bytes):
+        return _UNKNOWN
+    return work.flops, work.bytes, float(_FORMATS.index(work.format)), float(work.is_matrix)
+
+
+def _inside(calls: Calls, some: Int64) -> Bool:
+    """Returns whether each of these calls is inside another of them."""
+    is_one = np.zeros(len(calls.parent) + 1, np.bool_)  # the last entry is for -1
+    is_one[some] = True
+    above, inside = calls.parent[some], np.zeros(len(some), np.bool_)
+    while (left := np.flatnonzero((above != MISSING) & ~inside)).size:
+        inside[left] = is_one[above[left]]
+        above[left] = calls.parent[above[left]]
+    return inside
+
+
+def _devices(trace: TraceTable, calls: Calls, some: Int64) -> Int64:
+    """Returns the device of each call's kernels; -1 = several."""
+    used = np.unique(trace.device[(trace.kind == EventKind.KERNEL) & (trace.device != MISSING)])
+    if len(used) == 1:
+        return np.full(len(some), used[0], np.int64)
+    kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.operator != MISSING) & (trace.device != MISSING))
+    position = places_of(calls.row[calls.row != MISSING], len(trace))
+    owner, device = position[trace.operator[kernels]], trace.device[kernels]
+    low, high = np.full(len(calls.row), len(trace.devices)), np.full(len(calls.row), MISSING)
+    while (inside := np.flatnonzero(owner != MISSING)).size:
+        np.minimum.at(low, owner[inside], device[inside])
+        np.maximum.at(high, owner[inside], device[inside])
+        owner[inside] = calls.parent[owner[inside]]
+    found: Int64 = np.where(low == high, high, MISSING)[some]
+    return found
+
+
+def _peak_flops(trace: TraceTable, device: Int64, number_format: Int64, is_matrix: Bool, on_units: Bool) -> Float64:
+    """Returns the peak operations per nanosecond. Single precision reaches that of matrix units only on them."""
+    peaks = [dict(each.peaks) for each in trace.devices] + [{}]
+    table = np.full((len(peaks), len(_FORMATS), 2), np.nan)
+    for i, of in enumerate(peaks):
+        for j, name in enumerate(_FORMATS):
+            # Other work than matrix products: at most that of single precision, as far as data sheets tell.
+            table[i, j, 0] = of.get("fp32", math.nan) if name in ("fp32", "fp16", "fp8") else math.nan
+            table[i, j, 1] = of.get(_MATRIX_FORMAT.get(name, name), math.nan)
+    units = is_matrix & (on_units | (number_format != _FORMATS.index("fp32")))
+    found: Float64 = table[device, number_format, units.astype(np.int64)]
+    return found
