@@ -13,6 +13,7 @@ FACTS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("overview", ("steps", "step_time_mean_ns"), "Steps and their mean duration."),
     ("overview", ("breakdown.<category>_mean_ns",), "Step breakdown, mean per step."),
     ("overview", ("idle.<cause>_mean_ns",), "Device idle time of the cause, mean over steps and active devices."),
+    ("roofline", ("flops", "bytes", "kernel_ns"), "Sums over calls with known FLOPs."),
     ("findings", ("count", "total_low_ns", "total_high_ns"), "Findings and their combined saving per step."),
     ("findings.<rule>", ("saving_low_ns", "saving_high_ns"), "Saving per step; 0 without a finding."),
     (

@@ -24,7 +24,19 @@ from tb_plugin.payloads.catalog import (
     StepInfo,
     WorkerInfo,
 )
-from tb_plugin.payloads.charts import Breakdown, Dots, Figures, Grouping, Heat, Interval, Line, Scatter, Series, Slice
+from tb_plugin.payloads.charts import (
+    Breakdown,
+    Dots,
+    Figures,
+    Grouping,
+    Heat,
+    Interval,
+    Limit,
+    Line,
+    Scatter,
+    Series,
+    Slice,
+)
 from tb_plugin.payloads.counters import Counter, Counters
 from tb_plugin.payloads.flows import Flows
 from tb_plugin.payloads.memory_flow import MemoryFlowMap
@@ -37,7 +49,8 @@ from tb_plugin.payloads.view import Payload, View, ViewInfo
 
 __all__ = [
     "Bands", "BandsEnvelope", "Breakdown", "CaptureInfo", "Catalog", "ClockInfo", "Column", "Counter", "Counters",
-    "CoverageInfo", "Dots", "Figure", "Figures", "Flows", "Grouping", "Heat", "How", "Interval", "IssueInfo", "Line", "Link",
+    "CoverageInfo", "Dots", "Figure", "Figures", "Flows", "Grouping", "Heat", "How", "Interval", "IssueInfo", "Limit",
+    "Line", "Link",
     "Loading", "MapGroup", "MemoryFlowMap", "MemoryMap", "Metric", "Notice", "Notices", "Payload", "Problem",
     "Profile", "ProfileName", "ReadInfo", "Reference", "RunInfo", "Saving", "Scalar", "Scatter", "Series", "Severity",
     "Skipped", "Slice", "Sort", "SpanInfo", "Stage", "State", "StepInfo", "Table", "Timeline", "TimelineLevel",

@@ -90,6 +90,16 @@ class Dots(Struct, frozen=True):
     label: list[str]
     x: list[int | float]
     y: list[int | float]
+    share: list[float] = []
+    """Area of each dot, relative to the largest (0..1); [] = equal areas."""
+
+
+class Limit(Struct, frozen=True):
+    """A line that no dot should cross."""
+
+    title: str
+    x: list[float]
+    y: list[float]
 
 
 class Scatter(Struct, frozen=True, tag_field="kind", tag="scatter"):
@@ -102,6 +112,11 @@ class Scatter(Struct, frozen=True, tag_field="kind", tag="scatter"):
     y_metric: Metric
     groups: list[Dots]
     table: str
+    is_log: bool = False
+    """Both axes are logarithmic."""
+    limits: list[Limit] = []
+    noun: str = "Step"
+    """What a dot is."""
 
 
 class Grouping(Struct, frozen=True):

@@ -409,8 +409,11 @@ export interface Line {
  */
 export interface Scatter {
   groups: Dots[]
+  is_log: boolean
   kind: 'scatter'
+  limits: Limit[]
   name: string
+  noun: string
   subtitle: string
   table: string
   title: string
@@ -423,6 +426,15 @@ export interface Scatter {
 export interface Dots {
   category: string
   label: string[]
+  share: number[]
+  title: string
+  x: number[]
+  y: number[]
+}
+/**
+ * A line that no dot should cross.
+ */
+export interface Limit {
   title: string
   x: number[]
   y: number[]

@@ -17,10 +17,13 @@ const scatter: Scatter = {
   x_metric: metric('batch', 'Batch', 'count'),
   y_metric: metric('served_step_ns', 'Step time', 'ns'),
   groups: [
-    { title: 'Decode', category: 'mode_decode', label: ['1', '2'], x: [8, 16], y: [2_000_000, 3_000_000] },
-    { title: '<b>', category: 'mode_prefill', label: ['3'], x: [1], y: [9_000_000] },
+    { title: 'Decode', category: 'mode_decode', label: ['1', '2'], x: [8, 16], y: [2_000_000, 3_000_000], share: [] },
+    { title: '<b>', category: 'mode_prefill', label: ['3'], x: [1], y: [9_000_000], share: [] },
   ],
   table: 'serving_steps',
+  is_log: false,
+  limits: [],
+  noun: 'Step',
 }
 const theme = { mute: '#111', line: '#222', panel: '#fff' } as Parameters<typeof scatterOption>[1]
 
@@ -40,4 +43,18 @@ it('draws each group in the units of the axes, with a shape of its own', () => {
 
 it('says in words what it shows', () => {
   expect(scatterText(scatter)).toContain('Decode: 2 at Batch 8 to 16, Step time 2.00 ms to 3.00 ms')
+})
+
+it('draws limits as lines over logarithmic axes', () => {
+  const limits = [{ title: '100 TFLOP/s', x: [1, 50, 100], y: [2, 100, 100] }]
+  const groups = [{ ...scatter.groups[0], share: [1, 0.25] }]
+  const option = scatterOption({ ...scatter, groups, limits, is_log: true }, theme) as {
+    xAxis: { type: string }
+    series: { type: string; data: number[][]; symbolSize?: (value: unknown, at: { dataIndex: number }) => number }[]
+  }
+  expect(option.xAxis.type).toBe('log')
+  expect(option.series.map(({ type }) => type)).toEqual(['scatter', 'line'])
+  expect(option.series[1].data[0][0]).toBe(1)
+  const size = option.series[0].symbolSize
+  expect(size?.(null, { dataIndex: 0 })).toBe(2 * (size?.(null, { dataIndex: 1 }) ?? 0))
 })

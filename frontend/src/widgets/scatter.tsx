@@ -71,7 +71,7 @@ function dotTip(scatter: Scatter, group: number, dot: number): HTMLElement {
     { name: scatter.y_metric.title, color: null, value: format(y[dot], scatter.y_metric.unit) },
     { name: scatter.x_metric.title, color: null, value: format(x[dot], scatter.x_metric.unit) },
   ]
-  return tipNode(`Step ${label[dot]}`, rows)
+  return tipNode([scatter.noun, label[dot]].filter(Boolean).join(' '), rows)
 }
 
 export const dotFrame = (theme: Theme, left: number, formatter: (at: never) => HTMLElement) => ({
@@ -104,12 +104,16 @@ export const DotsKey = ({ entries }: { entries: readonly { title: string; catego
 export function scatterOption(scatter: Scatter, theme: Theme, isFitted = false): EChartsCoreOption {
   const { x, y } = scalesOf(scatter)
   const axis = (name: string, scale: Scale, nameGap: number, whole: boolean) => ({
-    type: 'value',
+    type: scatter.is_log ? 'log' : 'value',
     scale: isFitted,
     minInterval: whole ? 1 : undefined,
     ...axisLook(theme, name, nameGap, {
       hideOverlap: true,
-      formatter: (value: number) => formatNumber(value * scale.factor, scale),
+      formatter: (value: number) =>
+        // Powers of ten have few digits.
+        scatter.is_log
+          ? value.toLocaleString('en-US', { maximumFractionDigits: 9 })
+          : formatNumber(value * scale.factor, scale),
     }),
   })
   return {
@@ -118,13 +122,30 @@ export function scatterOption(scatter: Scatter, theme: Theme, isFitted = false):
     ),
     xAxis: axis(withUnit(scatter.x_metric.title, x), x, 26, scatter.x_metric.unit === 'count'),
     yAxis: axis(withUnit(scatter.y_metric.title, y), y, 44, false),
-    series: scatter.groups.map((group, i) => ({
-      ...dotsLook(i, group.category, 0.75),
-      name: group.title,
-      data: group.x.map((value, j) => [value / x.factor, group.y[j] / y.factor]),
-    })),
+    series: [
+      ...scatter.groups.map((group, i) => ({
+        ...dotsLook(i, group.category, 0.75),
+        ...(group.share.length
+          ? { symbolSize: (_: unknown, at: { dataIndex: number }) => dotSize(group.share[at.dataIndex]) }
+          : {}),
+        name: group.title,
+        data: group.x.map((value, j) => [value / x.factor, group.y[j] / y.factor]),
+      })),
+      ...scatter.limits.map((limit) => ({
+        type: 'line',
+        name: limit.title,
+        silent: true,
+        symbol: 'none',
+        lineStyle: { color: theme.mute, width: 1, type: 'dashed' },
+        endLabel: { show: true, formatter: limit.title, color: theme.mute, align: 'right', verticalAlign: 'bottom' },
+        data: limit.x.map((value, j) => [value / x.factor, limit.y[j] / y.factor]),
+      })),
+    ],
   }
 }
+
+/** Diameter in pixels of a dot whose area is a share of the largest. */
+const dotSize = (share: number) => Math.max(5, 26 * Math.sqrt(share))
 
 export function scatterText(scatter: Scatter): string {
   const range = (values: readonly number[], unit: Scatter['x_metric']['unit']) => {

@@ -1,8 +1,11 @@
-"""Floating-point operations and bytes of one operator call, from its recorded shapes, types and values.
+"""Floating-point operations and bytes of an operator call.
+
+Computed from recorded shapes, types and values.
 
 A multiplication and an addition are two operations. Each tensor counts once in the bytes: the least traffic between
 the device and its memory. An operator without a formula, or whose formula needs a value that was not recorded, has
-no work (None). Nothing is guessed. Formulas: docs/concepts/work.md.
+no work (None). Nothing is guessed. Matrix products, convolutions and attention have the operations of PyTorch's
+FlopCounterMode, except that a bias counts, and that a causal mask leaves out pairs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Work of the selected operator calls, their rates, and the peak rates of their devices.
+"""FLOPs and bytes of the selected operator calls.
 
 A call has work if its operator has a formula and if its inputs are recorded (``formulas.py``). If such calls are
 nested, only the outermost one counts. Replayed work of graphs has no work: its inputs are not recorded.
@@ -35,6 +35,8 @@ class OperatorWork(msgspec.Struct, frozen=True, eq=False):
     """Operations per nanosecond."""
     peak_bytes: Float64
     """Bytes per nanosecond."""
+    is_matrix: Bool
+    """Whether matrix units can do the operations."""
     kernel_total_ns: int
     """Sum of all selected kernel times except collectives, with and without work."""
 
@@ -74,7 +76,14 @@ def operator_work(trace: TraceTable, calls: Calls, kernels: Int64) -> OperatorWo
     )
     bandwidth = np.array([*(each.bandwidth or math.nan for each in trace.devices), math.nan])
     return OperatorWork(
-        own, flops, moved, calls.kernel_total_ns[own], peak_flops, bandwidth[device], int(trace.dur_ns[kernels].sum())
+        call=own,
+        flops=flops,
+        bytes=moved,
+        kernel_ns=calls.kernel_total_ns[own],
+        peak_flops=peak_flops,
+        peak_bytes=bandwidth[device],
+        is_matrix=is_matrix > 0,
+        kernel_total_ns=int(trace.dur_ns[kernels].sum()),
     )
 
 

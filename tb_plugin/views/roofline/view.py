@@ -1,0 +1,213 @@
+"""Rates of operators beside the peaks of their devices."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Frame, Params, Part
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, SUM, define
+from tb_plugin.analysis.operator_calls import Calls, operator_calls
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.analysis.work.operator_work import OperatorWork, operator_work
+from tb_plugin.lib.arrays import Bool, Float64
+from tb_plugin.lib.groupby import Groups, group
+from tb_plugin.lib.tables import sorted_by
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Dots, Figures, Limit, Notice, Notices, Payload, Scatter, Sort
+from tb_plugin.views.roofline import VIEW
+
+METRICS = SHARED.adding(
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "work_kernel_ns": ("Kernel time", "Kernel time of the calls.", SUM),
+            "least_ns": ("Least time", "FLOPs at the peak rate, or bytes at the peak bandwidth: the larger time.", SUM),
+        },
+    ),
+    define(
+        CHOSEN,
+        "number",
+        {
+            "gflops": ("GFLOP", "10^9 floating-point operations.", SUM),
+            "tflops_per_second": ("TFLOP/s", "FLOPs divided by kernel time."),
+            "intensity": ("FLOP/byte", "FLOPs divided by bytes."),
+            "peak_tflops_per_second": ("Peak TFLOP/s", "Peak rate in this number format."),
+        },
+    ),
+    define(CHOSEN, "bytes", {"moved_bytes": ("Bytes", "Inputs and outputs, each counted once.", SUM)}),
+    define(CHOSEN, "bytes_per_second", {"moved_bandwidth": ("Bandwidth", "Bytes divided by kernel time.")}),
+    define(
+        CHOSEN,
+        "ratio",
+        {
+            "peak_ratio": ("Peak share", "Least time divided by kernel time; empty above 105 %."),
+            "covered_ratio": ("Kernel time covered", "Kernel time of calls with known FLOPs and bytes."),
+        },
+    ),
+    define(CHOSEN, "count", {"work_calls": ("Calls", "Calls with known FLOPs and bytes.", SUM)}),
+    define(
+        CHOSEN,
+        "text",
+        {"bound": ("Limited by", "The larger part of the least time; launch: less than 5 µs per call.")},
+    ),
+)
+# A higher share of the peak is an error of the formula or of a clock, or data in a cache.
+MAX_PEAK_RATIO = 1.05
+# Rows with the most kernel time that the chart shows.
+MAX_DOTS = 300
+# Shorter kernels mostly start and end.
+SHORT_NS = 5_000
+
+
+class Roofline(DeclaredView, entry=VIEW):
+    selects = "events"
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        selection = select_rows(trace, *params.chosen)
+        calls = operator_calls(trace, selection)
+        work = operator_work(trace, calls, selection.of(trace, EventKind.KERNEL))
+        frame, above = _table(calls, work)
+        flops, moved, kernel_ns = float(work.flops.sum()), float(work.bytes.sum()), int(work.kernel_ns.sum())
+        figures = METRICS.measured(
+            covered_ratio=work.covered_ratio,
+            tflops_per_second=flops / kernel_ns / 1e3 if kernel_ns else None,
+            moved_bandwidth=moved / kernel_ns * 1e9 if kernel_ns else None,
+            peak_ratio=_peak_ratio(float(work.least_ns.sum()), kernel_ns),
+        )
+        payloads: dict[str, Payload] = {
+            "summary": Figures("summary", "Rates of operators with known FLOPs", "", figures)
+        }
+        if chart := _chart(frame, calls, work):
+            payloads["chart"] = chart
+        if notes := _notes(trace, above):
+            payloads["notes"] = Notices("notes", "About these rates", "data", notes)
+        facts = {"roofline.flops": int(flops), "roofline.bytes": int(moved), "roofline.kernel_ns": kernel_ns}
+        return Part(selection.coverage, facts, {"roofline": frame}, payloads, (*payloads, "roofline"))
+
+
+def _table(calls: Calls, work: OperatorWork) -> tuple[Frame, int]:
+    """Returns the table, and the number of its rows above the peak."""
+    name, shape = calls.name[work.call], calls.shape[work.call]
+    groups = group(name, shape)
+    kernel_ns, least = groups.sum(work.kernel_ns), groups.sum_real(work.least_ns)
+    flops, moved = groups.sum_real(work.flops), groups.sum_real(work.bytes)
+    count = groups.count()
+    share = least / kernel_ns
+    above = share > MAX_PEAK_RATIO
+    share[above] = math.nan
+    data = {
+        "name": calls.texts.take(name[groups.first]),
+        "input_shape": calls.texts.take(shape[groups.first]),
+        "work_calls": pa.array(count),
+        "work_kernel_ns": pa.array(kernel_ns),
+        "gflops": pa.array(flops / 1e9),
+        "moved_bytes": pa.array(np.rint(moved).astype(np.int64)),
+        "tflops_per_second": pa.array(flops / kernel_ns / 1e3),
+        "moved_bandwidth": pa.array(moved / kernel_ns * 1e9),
+        "intensity": _known(np.divide(flops, moved, out=np.full(len(flops), math.nan), where=moved > 0)),
+        "peak_tflops_per_second": _known(work.peak_flops[groups.first] / 1e3),
+        "least_ns": pa.array(np.nan_to_num(least).astype(np.int64), mask=np.isnan(least)),
+        "peak_ratio": _known(share),
+        "bound": pa.array(_bounds(work, groups, kernel_ns / count, above), pa.string()),
+    }
+    table = sorted_by(
+        pa.table(data), [("work_kernel_ns", "descending"), ("name", "ascending"), ("input_shape", "ascending")]
+    )
+    columns = METRICS.columns(*data, share=("work_kernel_ns",), hidden=("least_ns", "peak_tflops_per_second"))
+    frame = Frame(
+        "roofline", "Rates by operator and input shape", columns, table, ("name", "input_shape"), "name",
+        Sort("work_kernel_ns", True),
+    )  # fmt: skip
+    return frame, int(above.sum())
+
+
+def _chart(frame: Frame, calls: Calls, work: OperatorWork) -> Scatter | None:
+    """Returns the rates over the intensity, below the limits of the device; None without any FLOPs."""
+    rows = [row for row in frame.data.slice(0, MAX_DOTS).to_pylist() if row["gflops"] and row["intensity"]]
+    if not rows:
+        return None
+    matrix = set(calls.texts.take(np.unique(calls.name[work.call[work.is_matrix]])).to_pylist())
+    longest = max(row["work_kernel_ns"] for row in rows)
+    kinds = (("Matrix products, convolutions, attention", "matrix", True), ("Other operators", "elementwise", False))
+    groups = []
+    for title, category, of in kinds:
+        some = [row for row in rows if (row["name"] in matrix) == of]
+        if some:
+            groups.append(
+                Dots(
+                    title,
+                    category,
+                    [f"{row['name']} {row['input_shape'] or ''}".strip() for row in some],
+                    [row["intensity"] for row in some],
+                    [row["tflops_per_second"] for row in some],
+                    [row["work_kernel_ns"] / longest for row in some],
+                )
+            )
+    x = [row["intensity"] for row in rows]
+    return Scatter(
+        "chart",
+        "Rate by FLOPs per byte",
+        "One dot per operator and input shape; its area is the kernel time. Lines: limits of the device.",
+        METRICS["intensity"],
+        METRICS["tflops_per_second"],
+        groups,
+        "roofline",
+        is_log=True,
+        limits=_limits(work, min(x) / 2, max(x) * 2),
+        noun="",
+    )
+
+
+def _limits(work: OperatorWork, low: float, high: float) -> list[Limit]:
+    """Returns the roof of each pair of peak rates, between these intensities."""
+    pairs = {
+        (flops, moved)
+        for flops, moved in np.unique(np.column_stack((work.peak_flops, work.peak_bytes)), axis=0).tolist()
+        if not math.isnan(flops + moved)
+    }
+    limits = []
+    for flops, moved in sorted(pairs, reverse=True):
+        ridge = flops / moved
+        x = [low, *([ridge] if low < ridge < high else []), high]
+        y = [min(flops, at * moved) / 1e3 for at in x]
+        limits.append(Limit(f"{flops / 1e3:,.0f} TFLOP/s, {moved / 1e3:.2f} TB/s", x, y))
+    return limits
+
+
+def _known(values: Float64) -> pa.Array:
+    return pa.array(values, mask=np.isnan(values))
+
+
+def _bounds(work: OperatorWork, groups: Groups, kernel_ns_of_call: Float64, above: Bool) -> list[str | None]:
+    compute, memory = groups.sum_real(work.compute_ns), groups.sum_real(work.memory_ns)
+    words = np.where(compute > memory, "compute", "memory")
+    words = np.where(kernel_ns_of_call < SHORT_NS, "launch", words)
+    unknown = np.isnan(compute + memory) | above
+    return [None if no else str(word) for word, no in zip(words, unknown, strict=True)]
+
+
+def _peak_ratio(least_ns: float, kernel_ns: int) -> float | None:
+    ratio = least_ns / kernel_ns if kernel_ns else math.nan
+    return ratio if ratio <= MAX_PEAK_RATIO else None
+
+
+def _notes(trace: TraceTable, above: int) -> list[Notice]:
+    used = np.unique(trace.device[(trace.kind == EventKind.KERNEL) & (trace.device != MISSING)]).tolist()
+    unknown = {trace.devices[at].name or "of unknown name" for at in used if not trace.devices[at].peaks}
+    found = []
+    if unknown:
+        text = f"The peak rates of the device {', '.join(sorted(unknown))} are unknown."
+        found.append(Notice("no_peaks", "info", text, ""))
+    if above:
+        text = (
+            f"{above} {'row is' if above == 1 else 'rows are'} above 105 % of the peak. The data was in a cache, or a "
+            "formula or a clock is wrong. The table shows no share of the peak for them."
+        )
+        found.append(Notice("above_peak", "info", text, ""))
+    return found

@@ -1,0 +1,234 @@
+"""FLOPs and bytes by hand, nested calls, peaks, and the table of the view."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tb_plugin.analysis.work import formulas
+from tb_plugin.analysis.work.formulas import Work, work_of
+from tb_plugin.registry import analysis_by_id
+from tests.builders import figures, kernel, model, part, trace
+from tests.depth import needs_time
+
+F32, F16, BF16, FP8, I64 = "float", "c10::Half", "c10::BFloat16", "c10::Float8_e4m3fn", "long int"
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "tracelens"
+
+
+def work(name: str, shapes: list, types: list, values: list | None = None) -> Work | None:
+    return work_of(f"aten::{name}", json.dumps(shapes), json.dumps(types), json.dumps(values) if values else "")
+
+
+CONV = ["", "", "", "[1, 1]", "[2, 2]", "[1, 1]", "1", "False", "False"]
+BACKWARD = ["", "", "", "[0]", "[1, 1]", "[0, 0]", "[1, 1]", "False", "[0, 0]", "1", "[True, True, False]"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "types", "values", "flops", "moved"),
+    [
+        # 2 * 3 * 4 * 5, and 3*4 + 4*5 + 3*5 numbers of 4 bytes
+        ("mm", [[3, 4], [4, 5]], [F32, F32], None, 120, 4 * 47),
+        ("addmm", [[5], [3, 4], [4, 5], [], []], [F16, F16, F16, "Scalar", "Scalar"], None, 120 + 15, 2 * (47 + 5)),
+        ("bmm", [[2, 3, 4], [2, 4, 5]], [BF16, BF16], None, 240, 2 * 2 * 47),
+        ("baddbmm", [[2, 3, 5], [2, 3, 4], [2, 4, 5]], [F32] * 3, None, 240 + 30, 4 * (2 * 47 + 30)),
+        ("_scaled_mm", [[3, 4], [4, 5]], [FP8, FP8], None, 120, 12 + 20 + 2 * 15),
+        ("mv", [[3, 4], [4]], [F32, F32], None, 24, 4 * (12 + 4 + 3)),
+        # output 1 x 8 x 4 x 4; each element 2 * 2 * 3 * 3
+        ("miopen_convolution", [[1, 2, 8, 8], [8, 2, 3, 3], []], [F32, F32, ""], CONV, 128 * 36, 4 * (128 + 144 + 128)),
+        (
+            "cudnn_convolution",  # groups: the second dimension of the weight is 1
+            [[1, 2, 8, 8], [8, 1, 3, 3]],
+            [F16, F16],
+            ["", "", "[0, 0]", "[1, 1]", "[2, 2]", "2", "False", "False", "True"],
+            8 * 4 * 4 * 18,
+            2 * (128 + 72 + 128),
+        ),
+        (
+            "cudnn_convolution_transpose",  # (4 - 1) * 2 - 2 * 1 + 2 + 1 + 1 = 8
+            [[1, 6, 4, 4], [6, 2, 3, 3]],
+            [F32, F32],
+            ["", "", "[1, 1]", "[1, 1]", "[2, 2]", "[1, 1]", "1", "False", "False", "True"],
+            2 * 96 * 18,
+            4 * (96 + 108 + 2 * 64),
+        ),
+        (
+            "convolution_backward",
+            [[1, 8, 6, 6], [1, 2, 8, 8], [8, 2, 3, 3]],
+            [F32] * 3,
+            BACKWARD,
+            2 * (288 * 36),
+            4 * (288 + 2 * (144 + 128)),
+        ),
+        (
+            "_scaled_dot_product_flash_attention",
+            [[2, 4, 10, 8]] * 3,
+            [F16] * 3,
+            ["", "", "", "0.", "False", "False", "0.125"],
+            2 * 8 * 100 * 16,
+            2 * 4 * 640,
+        ),
+        (
+            "_flash_attention_forward",  # causal, two heads share one key: 10 * 11 / 2 pairs
+            [[2, 10, 4, 8], [2, 10, 2, 8], [2, 10, 2, 8]],
+            [F16] * 3,
+            ["", "", "", "", "", "10", "10", "0.", "True"],
+            2 * 8 * 55 * 16,
+            2 * (2 * 640 + 2 * 320),
+        ),
+        (
+            "_scaled_dot_product_efficient_attention_backward",
+            [[2, 4, 10, 8]] * 4,
+            [F16] * 4,
+            ["", "", "", "", "", "", "", "", "", "0.", "", "False"],
+            2 * 8 * 100 * (3 * 8 + 2 * 8),
+            2 * 8 * 640,
+        ),
+        ("native_layer_norm", [[6, 4], [], [4], [4]], [F32, "", F32, F32], None, 5 * 24, 4 * (48 + 8)),
+        ("_softmax", [[6, 4], [], []], [F16, "", ""], ["", "-1", "True"], 5 * 24, 24 * (2 + 4)),
+        ("relu_", [[6, 4]], [F32], None, 24, 4 * 48),
+        ("add", [[6, 1], [4], []], [F16, F32, ""], None, 24, 2 * 6 + 4 * 4 + 4 * 24),
+        ("mul", [[6, 4], []], [F16, "double"], None, 24, 2 * 48),
+        ("eq", [[6], [6]], [I64, I64], None, 6, 6 * (8 + 8 + 1)),
+        ("copy_", [[6], [6]], [F16, F32], None, 0, 6 * 6),
+        ("cat", [[[2, 3], [4, 3]], []], [[F32, F32], "Scalar"], ["", "0"], 0, 2 * 4 * 18),
+        ("sum", [[6, 4], [], []], [F32, "ScalarList", "Scalar"], ["", "[0]", "False"], 24, 4 * 28),
+        ("mean", [[6, 4], []], [F32, ""], ["", ""], 24, 4 * 25),
+        ("embedding", [[100, 8], [2, 3]], [F32, I64], None, 0, 2 * 6 * 32 + 6 * 8),
+        ("threshold_backward", [[6], [6], []], [F32, F32, "Scalar"], None, 18, 4 * 18),
+        ("_fused_adamw_", [[[6], [4]]] * 4, [[F32, F32]] * 4, None, 120, 2 * 4 * 40),
+    ],
+)  # fmt: skip
+def test_by_hand(name, shapes, types, values, flops, moved):
+    found = work(name, shapes, types, values)
+    assert found is not None
+    assert (found.flops, found.bytes) == (flops, moved)
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "types", "values"),
+    [
+        ("mm", [[3, 4], [5, 4]], [F32, F32], None),
+        ("mm", [[3, 4], [4, 5]], [F32, "ScalarList"], None),
+        ("nothing", [[3]], [F32], None),
+        ("miopen_convolution", [[1, 2, 8, 8], [8, 2, 3, 3], []], [F32, F32, ""], None),
+        ("sum", [[6, 4], [], []], [F32, "ScalarList", "Scalar"], None),
+        ("add", [[6], [5]], [F32, F32], None),
+        # A causal mask that is not square has two meanings.
+        ("_scaled_dot_product_flash_attention", [[1, 1, 5, 8], [1, 1, 9, 8], [1, 1, 9, 8]], [F16] * 3,
+         ["", "", "", "0.", "True"]),
+        ("_foreach_add_", [[], [], []], ["TensorList", "TensorList", "Scalar"], None),
+    ],
+)  # fmt: skip
+def test_what_is_not_recorded_is_unknown(name, shapes, types, values):
+    assert work(name, shapes, types, values) is None
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 2**40) | st.sampled_from([F32, "", "x", "[1, 1]", "True", "[[", "nan"]),
+    lambda inner: st.lists(inner, max_size=5),
+    max_leaves=12,
+)
+
+
+@given(st.sampled_from(sorted(formulas._FORMULAS)), st.lists(st.lists(ANYTHING, max_size=11), min_size=3, max_size=3))
+def test_any_text_gives_numbers_or_nothing(name, columns):
+    found = work_of(f"aten::{name}", *map(json.dumps, columns))
+    assert found is None or (found.flops >= 0 and found.bytes >= 0)
+    assert work_of(f"aten::{name}", "[[", "{}", "") is None
+
+
+H100 = "NVIDIA H100 80GB HBM3"
+
+
+def product(builder, at, dur, size, types=(F16, F16), name="gemm"):
+    """Adds ``aten::matmul`` > ``aten::mm`` of square matrices, with a kernel of ``dur`` microseconds."""
+    builder.op("aten::matmul", at, 10)
+    builder.op("aten::mm", at + 1, 8, shapes=[[size, size]] * 2, **{"Input type": [*types]})
+    return builder.launches(kernel(name, dur, at + 10))
+
+
+def roofline(builder, name=H100, **params):
+    found = part(builder.device(0, name=name).table(), "roofline", **params)
+    return found, {row["name"]: row for row in found.frames["roofline"].data.to_pylist()}
+
+
+def test_rates_and_peaks_of_a_device():
+    found, rows = roofline(product(trace(), 0, 2_000, 4096))
+    row = rows["aten::mm"]
+    flops, moved = 2 * 4096**3, 3 * 2 * 4096**2
+    assert list(rows) == ["aten::mm"]  # the kernel counts once
+    assert row["gflops"] == pytest.approx(flops / 1e9)
+    assert row["moved_bytes"] == moved
+    assert row["tflops_per_second"] == pytest.approx(flops / 2e-3 / 1e12)
+    assert row["moved_bandwidth"] == pytest.approx(moved / 2e-3)
+    assert row["least_ns"] == int(flops / 989e3)
+    assert row["peak_ratio"] == pytest.approx(flops / 989e12 / 2e-3)
+    assert row["bound"] == "compute"
+    assert figures(found.payloads["summary"])["covered_ratio"] == 1
+
+
+def test_single_precision_is_compared_with_matrix_units_only_where_they_are_used():
+    builder = product(trace(), 0, 3_000, 4096, (F32, F32), "sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize")
+    found, _ = roofline(product(builder, 4_000, 9_000, 2048, (F32, F32), "ampere_sgemm_128x64_nn"))
+    assert found.frames["roofline"].data["peak_tflops_per_second"].to_pylist() == [67, 494]
+
+
+def test_only_the_outermost_call_counts_and_collectives_do_not():
+    builder = trace().op("aten::add", 0, 20, shapes=[[1000], [1000]], **{"Input type": [F32, F32]})
+    builder.op("aten::copy_", 1, 5, shapes=[[1000], [1000]], **{"Input type": [F32, F32]})
+    builder.launches(kernel("copy", 3, 30)).op("aten::mul", 40, 5).launches(kernel("unknown", 7, 50))
+    builder.op("c10d::allreduce_", 60, 5).launches(kernel("ncclDevKernel_AllReduce_Sum_f32", 90, 70))
+    found, rows = roofline(builder)
+    assert list(rows) == ["aten::add"]
+    assert rows["aten::add"]["work_kernel_ns"] == 3_000
+    assert rows["aten::add"]["bound"] == "launch"
+    assert figures(found.payloads["summary"])["covered_ratio"] == pytest.approx(0.3)
+
+
+def test_above_the_peak_no_share_is_shown():
+    found, rows = roofline(product(trace(), 0, 100, 4096))
+    row = rows["aten::mm"]
+    assert (row["peak_ratio"], row["bound"]) == (None, None)
+    assert row["tflops_per_second"] > 989
+    assert figures(found.payloads["summary"])["peak_ratio"] is None
+    assert [notice.rule for notice in found.payloads["notes"].notices] == ["above_peak"]
+
+
+def test_an_unknown_device_has_rates_without_peaks():
+    found, rows = roofline(product(trace(), 0, 2_000, 4096), name="Future GPU")
+    assert rows["aten::mm"]["tflops_per_second"] > 0
+    assert (rows["aten::mm"]["peak_ratio"], rows["aten::mm"]["bound"]) == (None, None)
+    assert [notice.rule for notice in found.payloads["notes"].notices] == ["no_peaks"]
+
+
+def test_what_is_missing_is_said():
+    view = analysis_by_id("roofline")
+    no_shapes = trace().device(0).op("aten::mm", 0, 5).launches(kernel()).table()
+    assert "shapes" in view.missing(no_shapes).why
+    assert "record_shapes=True" in view.missing(no_shapes).enable
+    assert "kernels" in view.missing(trace().op("aten::mm", 0, 5, shapes=[[2, 2]]).table()).why
+
+
+@needs_time
+@pytest.mark.parametrize(
+    ("path", "least"),
+    [
+        ("h100/Falconsai_nsfw_image_detection__1016002.json.gz", 0.99),
+        ("h100/gaunernst_bert-small-uncased__1016001.json.gz", 0.98),
+        ("mi300/resnet_act_checkpoint.json.gz", 0.7),
+    ],
+)
+def test_recordings(path, least):
+    if not SHARED.exists():
+        pytest.skip("../shared is not here")
+    found = part(model(SHARED / path), "roofline")
+    shown = figures(found.payloads["summary"])
+    assert least <= shown["covered_ratio"] <= 1
+    rows = found.frames["roofline"].data.to_pylist()
+    assert sum(row["work_kernel_ns"] for row in rows) == found.facts["roofline.kernel_ns"]
+    assert all(row["peak_ratio"] is None or row["peak_ratio"] <= 1.05 for row in rows)
+    assert "notes" not in found.payloads  # no row is above the peak
