@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.analysis.base import Params
-from tb_plugin.errors import Cancelled, TorchTraceError
+from tb_plugin.errors import TorchTraceError
 from tb_plugin.findings import Finding, data_notices, findings
 from tb_plugin.format import format_range, format_value
-from tb_plugin.payloads import Breakdown, Figures, Notices, Profile, Table, View
+from tb_plugin.payloads import Breakdown, Figures, Notices, Table, View
 from tb_plugin.service.answers.sql_answers import RANKS_VIEW
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.states import Entry
@@ -47,7 +47,7 @@ def brief_of(workspace: Workspace, entries: Sequence[Entry], path: str, place: P
     offered = workspace.offered(place)
     there = [info.id for info in offered if info.available]
     pages = [view for view in there if registry.analysis_by_id(view).scope == "profile"]
-    view = _view(workspace, place, pages[0], steps)
+    view = msgspec.json.decode(workspace.answer(place, pages[0], Params(limit=_ROWS), steps), type=View)
     payloads = list(view.payloads.values())
     notices = data_notices(payloads)
     job, job_error = _of_job(workspace, entries, place, steps, there)
@@ -56,22 +56,22 @@ def brief_of(workspace: Workspace, entries: Sequence[Entry], path: str, place: P
     parts = next((each for each in payloads if isinstance(each, Breakdown)), None)
     return {
         "schema_version": SCHEMA_VERSION,
-        "path": _cut(path),
+        "path": cut_text(path),
         "run": place.run,
         "worker": place.worker,
         "span": place.span,
-        "verdict": [_cut(one.text) for one in findings(_answers(payloads), answers=True)],
-        "job": [_finding(one) for one in job],
+        "verdict": [cut_text(one.text) for one in findings(_answers(payloads), answers=True)],
+        "job": [brief_finding(one) for one in job],
         "figures": [
-            {"title": each.metric.title, "unit": each.metric.unit, "value": _short(each.value), "note": each.note}
+            {"title": each.metric.title, "unit": each.metric.unit, "value": short_value(each.value), "note": each.note}
             for each in (figures.figures if figures else [])
         ],
         **_parts(parts),
-        "findings": [_finding(one) for one in findings(payloads)[:_FINDINGS]],
+        "findings": [brief_finding(one) for one in findings(payloads)[:_FINDINGS]],
         **_rows(workspace, place, steps, there),
-        "missing": [_cut(text) for text in job_error]
-        + [_cut(f"{one.text} {one.todo}".strip()) for one in notices[:_MISSING]]
-        + [_cut(text) for text in absent[:_MISSING]],
+        "missing": [cut_text(text) for text in job_error]
+        + [cut_text(f"{one.text} {one.todo}".strip()) for one in notices[:_MISSING]]
+        + [cut_text(text) for text in absent[:_MISSING]],
         "others": [" / ".join(entry.key) for entry in entries if entry.key != (place.run, place.worker, place.span)][
             :_OTHERS
         ],
@@ -122,13 +122,6 @@ def to_markdown(brief: Brief) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _view(workspace: Workspace, place: Place, view: str, steps: str) -> View:
-    answer = workspace.view(place, view, Params(limit=_ROWS), steps)
-    if isinstance(answer, Profile):
-        raise Cancelled("The file changed while it was read.")
-    return msgspec.json.decode(answer, type=View)
-
-
 def _answers(payloads: Sequence[object]) -> list[Notices]:
     return [each for each in payloads if isinstance(each, Notices) and each.about == "answer"]
 
@@ -137,7 +130,7 @@ def _parts(made: Breakdown | None) -> Brief:
     if made is None:
         return {"parts_of": None, "parts_unit": None, "parts": []}
     parts = [
-        {"title": part.metric.title, "value": _short(part.value), "share": _share(part.value, made.total)}
+        {"title": part.metric.title, "value": short_value(part.value), "share": _share(part.value, made.total)}
         for part in made.parts
     ]
     return {"parts_of": made.title, "parts_unit": made.unit, "parts": parts}
@@ -162,22 +155,20 @@ def _rows(workspace: Workspace, place: Place, steps: str, there: Sequence[str]) 
     for view, name, columns in _TABLES:
         if view not in there:
             continue
-        answer = workspace.view(place, view, Params(table=name, limit=_ROWS), steps)
-        if isinstance(answer, Profile):
-            break
+        answer = workspace.answer(place, view, Params(table=name, limit=_ROWS), steps)
         table = msgspec.json.decode(answer, type=Table)
-        rows = [{key: _short(row[key]) for key in columns if row.get(key) is not None} for row in table.rows]
+        rows = [{key: short_value(row[key]) for key in columns if row.get(key) is not None} for row in table.rows]
         if rows:
             return {"rows_of": name, "rows": rows}
     return {"rows_of": None, "rows": []}
 
 
-def _finding(one: Finding) -> Brief:
+def brief_finding(one: Finding) -> Brief:
     return {
         "rule": one.rule,
         "severity": one.severity,
-        "text": _cut(one.text),
-        "todo": _cut(one.todo),
+        "text": cut_text(one.text),
+        "todo": cut_text(one.todo),
         "saving_low_ns": None if one.saving_low_ns is None else round(one.saving_low_ns),
         "saving_high_ns": None if one.saving_high_ns is None else round(one.saving_high_ns),
         "view": one.evidence.view if one.evidence else None,
@@ -212,14 +203,14 @@ def _share(value: float | None, total: float | None) -> float | None:
     return round(value / total, 4) if value is not None and total else None
 
 
-def _short(value: object) -> object:
+def short_value(value: object) -> object:
     """Shortens a text. Rounds a real number to 4 decimals, from 1,000 on to a whole number."""
     if isinstance(value, float):
         return round(value) if abs(value) >= 1000 else round(value, 4)
-    return _cut(value, _MAX_NAME) if isinstance(value, str) else value
+    return cut_text(value, _MAX_NAME) if isinstance(value, str) else value
 
 
-def _cut(text: str, most: int = _MAX_TEXT) -> str:
+def cut_text(text: str, most: int = _MAX_TEXT) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
