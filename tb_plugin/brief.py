@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.analysis.base import Params
-from tb_plugin.errors import TorchTraceError
+from tb_plugin.errors import BadRequest, TorchTraceError
 from tb_plugin.findings import Finding, data_notices, findings
 from tb_plugin.format import format_range, format_value
 from tb_plugin.payloads import Breakdown, Figures, Notices, Table, View
@@ -62,11 +62,8 @@ def brief_of(workspace: Workspace, entries: Sequence[Entry], path: str, place: P
         "span": place.span,
         "verdict": [cut_text(one.text) for one in findings(_answers(payloads), answers=True)],
         "job": [brief_finding(one) for one in job],
-        "figures": [
-            {"title": each.metric.title, "unit": each.metric.unit, "value": short_value(each.value), "note": each.note}
-            for each in (figures.figures if figures else [])
-        ],
-        **_parts(parts),
+        "figures": brief_figures(figures),
+        **brief_parts(parts),
         "findings": [brief_finding(one) for one in findings(payloads)[:_FINDINGS]],
         **_rows(workspace, place, steps, there),
         "missing": [cut_text(text) for text in job_error]
@@ -81,13 +78,21 @@ def brief_of(workspace: Workspace, entries: Sequence[Entry], path: str, place: P
     }
 
 
-def fitting(brief: Brief, encoded: Callable[[Brief], bytes]) -> bytes:
-    """Returns the encoded brief of at most MAX_BYTES. Lists that lost items are named in ``shortened``."""
-    brief = {**brief, "shortened": []}
-    for name in _SHORTENED:
-        while len(made := encoded(brief)) > MAX_BYTES and brief[name]:
-            brief[name] = brief[name][:-1]
-            brief["shortened"] = [*dict.fromkeys((*brief["shortened"], name))]
+def fitting(answer: Mapping[str, Any], encoded: Callable[[Brief], bytes], lists: Sequence[str] = _SHORTENED) -> bytes:
+    """Returns the encoded answer of at most MAX_BYTES.
+
+    If it is too long, ``lists`` lose their last items, one list after the other. ``shortened`` says how many items each
+    list lost. Raises BadRequest if the answer is too long without the lists.
+    """
+    answer = {**answer, "shortened": {}}
+    made = encoded(answer)
+    for name in lists:
+        while len(made) > MAX_BYTES and answer[name]:
+            answer[name] = answer[name][:-1]
+            answer["shortened"] = {**answer["shortened"], name: answer["shortened"].get(name, 0) + 1}
+            made = encoded(answer)
+    if len(made) > MAX_BYTES:
+        raise BadRequest(f"The answer is longer than {MAX_BYTES} bytes.", "", "Ask for fewer columns.")
     return made
 
 
@@ -118,7 +123,8 @@ def to_markdown(brief: Brief) -> bytes:
     lines += ["", "## Ask more", *(f"- {what}: `{command}`" for what, command in brief["more"].items())]
     lines += [f"- views: {', '.join(brief['views'])}"]
     if brief["shortened"]:
-        lines += ["", f"Shortened to {MAX_BYTES} bytes: {', '.join(brief['shortened'])}."]
+        lost = (f"{name} ({count})" for name, count in brief["shortened"].items())
+        lines += ["", f"Items left out, to stay within {MAX_BYTES} bytes: {', '.join(lost)}."]
     return ("\n".join(lines) + "\n").encode()
 
 
@@ -126,7 +132,15 @@ def _answers(payloads: Sequence[object]) -> list[Notices]:
     return [each for each in payloads if isinstance(each, Notices) and each.about == "answer"]
 
 
-def _parts(made: Breakdown | None) -> Brief:
+def brief_figures(figures: Figures | None) -> list[Brief]:
+    return [
+        {"title": each.metric.title, "unit": each.metric.unit, "value": short_value(each.value), "note": each.note}
+        for each in (figures.figures if figures else [])
+    ]
+
+
+def brief_parts(made: Breakdown | None) -> Brief:
+    """Returns the fields ``parts_of``, ``parts_unit`` and ``parts``."""
     if made is None:
         return {"parts_of": None, "parts_unit": None, "parts": []}
     parts = [
