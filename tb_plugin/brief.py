@@ -140,13 +140,14 @@ def brief_figures(figures: Figures | None) -> list[Brief]:
 
 
 def brief_parts(made: Breakdown | None) -> Brief:
-    """Returns the fields ``parts_of``, ``parts_unit`` and ``parts``."""
+    """Returns the fields ``parts_of``, ``parts_unit`` and ``parts``. Parts of a change have an interval, not a share."""
     if made is None:
         return {"parts_of": None, "parts_unit": None, "parts": []}
-    parts = [
-        {"title": part.metric.title, "value": short_value(part.value), "share": _share(part.value, made.total)}
-        for part in made.parts
-    ]
+    parts: list[Brief] = []
+    for part in made.parts:
+        interval = None if part.interval is None else [part.interval.low, part.interval.high]
+        more = {"interval": interval} if made.style == "waterfall" else {"share": _share(part.value, made.total)}
+        parts.append({"title": part.metric.title, "value": short_value(part.value), **more})
     return {"parts_of": made.title, "parts_unit": made.unit, "parts": parts}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import chain
@@ -33,11 +34,11 @@ from tb_plugin.service.profile_pair import Pair, pair_view
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace
 
-_FIRST_SCAN_SECONDS = 5.0
 _MAX_ROWS = 100
 # Rows of each table in the summary of a view.
 _FIRST_ROWS = 5
 _MAX_SUGGESTIONS = 10
+_MAX_FIGURES = 16
 # Names listed for each run.
 _MAX_NAMES = 16
 # Columns of the timeline as text.
@@ -65,13 +66,15 @@ class Tools:
     def __init__(self, workspace: Workspace, path: str) -> None:
         self._workspace = workspace
         self._path = path
+        self._scanning = threading.Lock()
 
     def list_profiles(self, run: str = "", offset: int = 0) -> str:
         """List the runs of the log directory with their workers (ranks) and spans (recordings). Start here.
 
-        With `run`, list each profile of this run. `offset` skips runs, or profiles.
+        With `run`, list each profile of this run. `offset` skips runs, or profiles. New files are found by each call.
         """
-        self._scanned()
+        with self._scanning:
+            self._workspace.catalog.scan()
         catalog = self._workspace.runs()
         runs = [each for each in catalog.runs if run in ("", each.name)]
         if run and not runs:
@@ -233,13 +236,8 @@ class Tools:
             raise NotFoundError(f"There is no number {cut_text(name)}.", "name", f"Similar names: {', '.join(close)}.")
         return fitting(answer, json_bytes, ("columns", "metrics")).decode()
 
-    def _scanned(self) -> None:
-        self._workspace.catalog.start()
-        self._workspace.catalog.wait_first(_FIRST_SCAN_SECONDS)
-
     def _place(self, run: str, worker: str, span: str) -> tuple[Place, list[Entry]]:
         """Returns a loaded profile, by default the first of the run, and all profiles of its run."""
-        self._scanned()
         catalog, place = self._workspace.catalog, Place(run or None, worker or None, span or None)
         # The ranks of a merged file are known only after reading it.
         self._workspace.load(place_of(catalog.matching(place)[0]))
@@ -322,13 +320,15 @@ def _paged(answer: Mapping[str, Any], name: str, total: int, offset: int, lists:
 
 def _view_of(view: View, head: Mapping[str, object]) -> str:
     payloads = list(view.payloads.values())
-    figures = [each for payload in payloads if isinstance(payload, Figures) for each in brief_figures(payload)]
+    listed = (each for payload in payloads if isinstance(payload, Figures) for each in brief_figures(payload))
+    figures = list({(each["title"], each["value"]): each for each in listed}.values())
     parts = next((each for each in payloads if isinstance(each, Breakdown)), None)
     tables = [each for each in payloads if isinstance(each, Table)]
     answer = {
         "view": view.id,
         **head,
-        "figures": figures,
+        "figures": figures[:_MAX_FIGURES],
+        "more_figures": max(0, len(figures) - _MAX_FIGURES),
         **brief_parts(parts),
         "findings": [brief_finding(one) for one in findings(payloads, answers=True)],
         "missing": [cut_text(f"{one.text} {one.todo}".strip()) for one in data_notices(payloads)],
