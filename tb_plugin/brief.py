@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from tb_plugin import registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest, TorchTraceError
-from tb_plugin.findings import Finding, data_notices, findings
+from tb_plugin.findings import Finding, answers, data_notices, findings
 from tb_plugin.format import format_range, format_value
-from tb_plugin.payloads import Breakdown, Figures, Notices, Table, View
+from tb_plugin.payloads import Breakdown, Figures, Table, View
 from tb_plugin.service.answers.sql_answers import RANKS_VIEW
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.states import Entry
@@ -60,7 +60,7 @@ def brief_of(workspace: Workspace, entries: Sequence[Entry], path: str, place: P
         "run": place.run,
         "worker": place.worker,
         "span": place.span,
-        "verdict": [cut_text(one.text) for one in findings(_answers(payloads), answers=True)],
+        "verdict": [cut_text(one.text) for one in answers(payloads)],
         "job": [brief_finding(one) for one in job],
         "figures": brief_figures(figures),
         **brief_parts(parts),
@@ -124,12 +124,8 @@ def to_markdown(brief: Brief) -> bytes:
     lines += [f"- views: {', '.join(brief['views'])}"]
     if brief["shortened"]:
         lost = (f"{name} ({count})" for name, count in brief["shortened"].items())
-        lines += ["", f"Items left out, to stay within {MAX_BYTES} bytes: {', '.join(lost)}."]
+        lines += ["", f"Shortened to {MAX_BYTES} bytes. Number of missing items: {', '.join(lost)}."]
     return ("\n".join(lines) + "\n").encode()
-
-
-def _answers(payloads: Sequence[object]) -> list[Notices]:
-    return [each for each in payloads if isinstance(each, Notices) and each.about == "answer"]
 
 
 def brief_figures(figures: Figures | None) -> list[Brief]:

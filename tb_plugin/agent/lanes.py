@@ -111,7 +111,7 @@ def picture_of(
         raise BadRequest("The picture has too many details.", "start_ns, end_ns", "Choose a shorter range.")
     text = {
         "lanes_from_top_to_bottom": [cut_text(_title(lane.track), 80) for lane in drawn],
-        "left_out_lanes": len(lanes.all) - len(drawn),
+        "remaining_lanes": len(lanes.all) - len(drawn),
         "colors": {each: "#%02x%02x%02x" % _style(each)[1] for each in lanes.used},  # noqa: UP031 (clearer)
         "column_ns": (end_ns - start_ns) // width,
     }

@@ -310,10 +310,10 @@ def _rows_of(table: Table, view: str) -> str:
 
 
 def _paged(answer: Mapping[str, Any], name: str, total: int, offset: int, lists: Sequence[str] = ()) -> str:
-    """Encodes one page of a list of ``total`` items. ``left_out`` is the number of items after it."""
+    """Encodes one page of a list of ``total`` items. ``remaining`` is the number of items after it."""
 
     def encoded(page: dict[str, Any]) -> bytes:
-        return json_bytes({**page, "left_out": max(0, total - offset - len(page[name]))})
+        return json_bytes({**page, "remaining": max(0, total - offset - len(page[name]))})
 
     return fitting(answer, encoded, lists or (name,)).decode()
 

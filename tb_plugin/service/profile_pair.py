@@ -48,6 +48,11 @@ class Pair(msgspec.Struct, frozen=True):
         answer = self.workspace.group(self.places[1], self.view_id, params, self.exp_steps)
         return msgspec.json.decode(answer, type=View)
 
+    def arrow(self, table: str) -> bytes:
+        """Returns all rows of a table as an Arrow IPC stream."""
+        params = self.params(table, measure="all")
+        return self.workspace.arrow(self.places[1], self.view_id, params, self.exp_steps)
+
     def rows(self, table: str, limit: int | None) -> list[dict[str, Any]]:
         params = self.params(table, limit, measure="all")
         return msgspec.json.decode(

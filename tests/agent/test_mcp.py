@@ -65,7 +65,7 @@ def test_all_pages_of_a_table_together_are_the_table(samples: Agent) -> None:
         page = json.loads(samples.answer("sql", run="synthetic_serving", query=query, offset=len(rows)))
         assert page["rows"]
         rows += page["rows"]
-        left = page["left_out"]
+        left = page["remaining"]
         if len(rows) > 400:
             break
     assert [row["event"] for row in rows] == list(range(len(rows)))
@@ -80,7 +80,7 @@ def test_ranks_are_compared(samples: Agent) -> None:
         samples.answer("table", run="synthetic_ddp", view="distributed", table="workers", sort="lost_ns", limit=1)
     )
     assert page["rows"][0]["worker"] == "rank2"
-    assert page["left_out"] == 3
+    assert page["remaining"] == 3
     rows = json.loads(
         samples.answer("sql", run="synthetic_ddp", query="select distinct rank from kernels", all_ranks=True)
     )
@@ -171,7 +171,7 @@ def test_many_runs_are_cut_and_counted(tmp_path: Path) -> None:
         text = agent.answer("list_profiles")
         first = json.loads(text)
         assert len(text.encode()) <= MAX_BYTES
-        assert len(first["runs"]) + first["left_out"] == 200
+        assert len(first["runs"]) + first["remaining"] == 200
         second = json.loads(agent.answer("list_profiles", offset=len(first["runs"])))
         assert second["runs"][0]["run"] > first["runs"][-1]["run"]
 
