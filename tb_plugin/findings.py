@@ -80,7 +80,9 @@ class Findings(list[Finding]):
         if not self:
             return html.block(html.paragraph("There are no findings."))
         rows = [[one.severity, f"{one.text} {one.todo}".strip(), _saving(one)] for one in self]
-        return html.block(html.table(["Severity", "Finding and fix", "Saves per step"], rows, numbers=(2,)))
+        columns = ("Severity", "Finding and fix", "Saves per step")
+        count = 3 if any(row[2] for row in rows) else 2
+        return html.block(html.table(columns[:count], [row[:count] for row in rows], numbers=(2,)))
 
 
 def finding(notice: Notice) -> Finding:

@@ -14,7 +14,7 @@ def escape(text: object) -> str:
 
 def block(*parts: str) -> str:
     """Returns parts of HTML below each other."""
-    return f'<div style="line-height:1.5;max-width:60em">{"".join(parts)}</div>'
+    return f'<div style="line-height:1.5;max-width:60em;overflow-x:auto">{"".join(parts)}</div>'
 
 
 def paragraph(text: str, is_bold: bool = False) -> str:

@@ -12,7 +12,7 @@ from tb_plugin.payloads import Breakdown, Figures, Table, View
 _MAX_FINDINGS = 5
 _MAX_ROWS = 8
 _MAX_COLUMNS = 8
-_MAX_NAME = 100
+_MAX_NAME = 60
 _TEXT_UNITS = ("text", "code", "bool")
 
 
