@@ -69,9 +69,9 @@ class Tools:
         self._scanning = threading.Lock()
 
     def list_profiles(self, run: str = "", offset: int = 0) -> str:
-        """List the runs of the log directory with their workers (ranks) and spans (recordings). Start here.
+        """Lists the runs of the log directory with their workers (ranks) and spans (recordings). Start here.
 
-        With `run`, list each profile of this run. `offset` skips runs, or profiles. New files are found by each call.
+        With `run`, lists each profile of this run. `offset` skips runs, or profiles. New files are found by each call.
         """
         with self._scanning:
             self._workspace.catalog.scan()
@@ -91,9 +91,9 @@ class Tools:
         return _paged(answer, name, len(items), max(0, offset))
 
     def brief(self, run: str = "", worker: str = "", span: str = "", steps: str = "") -> str:
-        """Name the bottleneck of one profile, the fixes with their savings, and what is late in its job.
+        """Names the bottleneck of one profile, the fixes with their savings, and what is late in its job.
 
-        Without `worker`, describe the first one. `job` compares all ranks: if it names a rank, ask for the brief of
+        Without `worker`, describes the first one. `job` compares all ranks: if it names a rank, ask for the brief of
         this rank next. Each finding names the view that shows it. `missing` says what was not recorded.
         """
         place, ranks = self._place(run, worker, span)
@@ -115,10 +115,10 @@ class Tools:
         limit: int = 20,
         parameters: dict[str, str] | None = None,
     ) -> str:
-        """Show one view of a profile, or one page of rows of its table.
+        """Shows one view of a profile, or one page of rows of its table.
 
-        `brief` lists the views. `view='distributed'` compares all ranks. Without `table`, return the figures, the
-        findings and the first rows of each table. With `table`, return `limit` rows from row `offset`, sorted by the
+        `brief` lists the views. `view='distributed'` compares all ranks. Without `table`, returns the figures, the
+        findings and the first rows of each table. With `table`, returns `limit` rows from row `offset`, sorted by the
         column `sort`, descending unless `ascending`. `parameters` are those in the evidence of a finding.
         """
         place, _ = self._place(run, worker, span)
@@ -154,7 +154,7 @@ class Tools:
         base_steps: str = "",
         steps: str = "",
     ) -> str:
-        """Compare two profiles: what became slower or faster per step, and whether the change is within noise.
+        """Compares two profiles: what became slower or faster per step, and whether the change is within noise.
 
         `base_...` select the baseline; `run`, `worker` and `span` the experiment. Values are experiment minus
         baseline. `interval` holds the 95 % bounds of a change.
@@ -170,9 +170,9 @@ class Tools:
     def sql(
         self, query: str, run: str = "", worker: str = "", span: str = "", all_ranks: bool = False, offset: int = 0
     ) -> str:
-        """Run one SELECT over the events of a profile. `select * from columns` lists tables, columns and units.
+        """Runs one SELECT over the events of a profile. `select * from columns` lists tables, columns and units.
 
-        With `all_ranks`, query all ranks of the run; each table then has the column `rank`. `offset` skips rows.
+        With `all_ranks`, queries all ranks of the run; each table then has the column `rank`. `offset` skips rows.
         """
         place, _ = self._place(run, worker, span)
         extra = (("query", query), *((("ranks", "all"),) if all_ranks else ()))
@@ -188,7 +188,7 @@ class Tools:
         start_ns: int | None = None,
         end_ns: int | None = None,
     ) -> str:
-        """Show a time range as text: one line per thread or stream, and the names with the most time.
+        """Shows a time range as text: one line per thread or stream, and the names with the most time.
 
         Select the range with `steps`, or with `start_ns` and `end_ns` since the start of the trace. Each character
         is one `column_ns` wide and shows the innermost event; `marks` explains the characters.
@@ -219,7 +219,7 @@ class Tools:
         start_ns: int | None = None,
         end_ns: int | None = None,
     ) -> tuple[str, bytes]:
-        """Show a time range as a picture. The text names the lanes from top to bottom, and the colors.
+        """Shows a time range as a picture. The text names the lanes from top to bottom, and the colors.
 
         Select the range as for `timeline`.
         """
@@ -228,7 +228,7 @@ class Tools:
         return json_bytes({**_key(place), "start_ns": start, "end_ns": end, **text}).decode(), png
 
     def explain(self, name: str) -> str:
-        """Explain a number: its unit and definition. `name` is a key such as `caused_wait_ns`, or part of a title."""
+        """Explains a number: its unit and definition. `name` is a key such as `caused_wait_ns`, or part of a title."""
         found = _metrics_named(name)
         answer = {"metrics": [_metric(each) for each in found], "columns": _columns_named(name)}
         if not found and not answer["columns"]:

@@ -1,4 +1,7 @@
-"""Small HTML for notebooks, in the colors of the notebook. All texts are escaped."""
+"""Small HTML for notebooks.
+
+All texts are escaped. Colors are those of the notebook.
+"""
 
 from __future__ import annotations
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.error import URLError
 
 import nbformat
+import psutil
 import pytest
 from nbclient import NotebookClient
 
@@ -83,23 +81,11 @@ def test_the_server_of_the_page_ends_with_the_kernel(how: str) -> None:
         assert found is not None
         address = found[1]
         assert b"html" in urllib.request.urlopen(address).read()
-        (kernel,) = children(os.getpid())
-        workers = children(kernel)
+        (kernel,) = (each for each in psutil.Process().children() if "ipykernel_launcher" in each.cmdline())
+        workers = kernel.children()
         assert workers
         if how == "kill":
-            os.kill(kernel, signal.SIGKILL)
+            kernel.kill()
     with pytest.raises(URLError):
         urllib.request.urlopen(address, timeout=5)
-    for worker in workers:
-        assert ended(worker)
-
-
-def children(parent: int) -> list[int]:
-    listed = subprocess.run(["pgrep", "-P", str(parent), "-f", "python"], capture_output=True, text=True)
-    return [int(number) for number in listed.stdout.split()]
-
-
-def ended(process: int, seconds: float = 20) -> bool:
-    """Waits for the end of a process that is not our child."""
-    done = subprocess.run(["timeout", str(seconds), "tail", f"--pid={process}", "-f", "/dev/null"], check=False)
-    return done.returncode == 0
+    assert psutil.wait_procs(workers, timeout=20)[1] == []
