@@ -485,7 +485,7 @@ class Comparison:
         for capture in captures.values():
             workspace.captures.allow(capture, _scanned)
         self._pair = Pair(workspace, first, second, pair_view(first, second), **captures)
-        self._title = f"{base.url} → {other.url}"
+        self._title = " → ".join(f"{side.url} ({side.worker}, span {side.span})" for side in sides.values())
 
     def __repr__(self) -> str:
         return f"<comparison {self._title}>"

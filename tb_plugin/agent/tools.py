@@ -119,7 +119,8 @@ class Tools:
 
         `brief` lists the views. `view='distributed'` compares all ranks. Without `table`, returns the figures, the
         findings and the first rows of each table. With `table`, returns `limit` rows from row `offset`, sorted by the
-        column `sort`, descending unless `ascending`. `parameters` are those in the evidence of a finding.
+        column `sort`, descending unless `ascending`. `parameters` are further parameters of the
+        view, such as `phase`, or `start_ns` and `end_ns` of the view `range`.
         """
         place, _ = self._place(run, worker, span)
         if analysis_by_id(view).scope == "pair":

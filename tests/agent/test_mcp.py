@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from tb_plugin.agent.lanes import _STYLES
 from tb_plugin.agent.server import check_sdk
+from tb_plugin.analysis.timeline.tiles import CATEGORIES
 from tb_plugin.brief import MAX_BYTES
 from tb_plugin.cli import main
 from tb_plugin.errors import MissingPackage
@@ -116,6 +118,11 @@ def test_the_timeline_shows_what_runs_when(tmp_path: Path) -> None:
     assert {row["name"]: row["inside_ns"] for row in half["names"]} == {"ProfilerStep#1": 40_000, "first half": 40_000}
     png = base64.b64decode(picture.data)
     assert png.startswith(b"\x89PNG") and picture.mime_type == "image/png"
+
+
+def test_each_mark_and_color_is_that_of_a_category() -> None:
+    assert set(_STYLES) < set(CATEGORIES)
+    assert len({mark for mark, _ in _STYLES.values()}) == len(_STYLES)
 
 
 def test_a_number_is_explained(samples: Agent) -> None:

@@ -13,6 +13,8 @@ from tb_plugin.rules import regular_rules
 from tests.agent.client import Agent, agent_on
 from tests.depth import sampled
 from tests.faults import FAULTS, Config, run, write
+from tests.synthetic_job import Job, Straggler
+from tests.synthetic_job import write as write_job
 
 CALLS = 5
 PLANTED = {
@@ -110,3 +112,27 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
 @pytest.mark.parametrize("fault", SOUGHT)
 def test_the_cause_of_a_planted_fault_is_named(faults: Agent, fault: str) -> None:
     assert f'"rule":"{fault}"' in "\n".join(investigate(faults, fault))
+
+
+STRAGGLERS = {
+    "kernel": "wait for rank2.*nvjet_hsh_128x256.* each call takes 1.50 times as long",
+    "work": "wait for rank2.*nvjet_hsh_128x256.* calls in the late steps instead of",
+    "device": "wait for rank2.*all its kernels take .*slow device",
+    "input": "wait for rank2.*its data loading takes",
+    "host": "wait for rank2.*its host is busy or late",
+    "copy": "wait for rank2.*its copies without simultaneous compute take",
+}
+
+
+@pytest.fixture(scope="module")
+def stragglers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    folder = tmp_path_factory.mktemp("stragglers")
+    for cause in STRAGGLERS:
+        write_job(Job(ranks=4, steps=3, stragglers=(Straggler(2, cause, amount_ns=600_000),)), folder / cause)
+    with agent_on(folder) as agent:
+        yield agent
+
+
+@pytest.mark.parametrize("cause", STRAGGLERS)
+def test_the_cause_of_a_planted_straggler_is_named(stragglers: Agent, cause: str) -> None:
+    assert re.search(STRAGGLERS[cause], "\n".join(investigate(stragglers, cause)))
