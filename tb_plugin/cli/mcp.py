@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from contextlib import redirect_stdout
 
 from tb_plugin.agent.server import check_sdk, serve
 from tb_plugin.agent.tools import Tools
@@ -16,7 +18,9 @@ from tb_plugin.storage.cache import open_store
 def mcp(arguments: argparse.Namespace) -> int:
     """Answers until stdin ends, and returns the exit code. Raises UserError."""
     check_sdk()
-    workspace = Workspace(scan_path(arguments.path), Pool(limit_seconds=answer_seconds()), open_store())
+    with redirect_stdout(sys.stderr):  # extensions may print when they are imported
+        catalog = scan_path(arguments.path)
+    workspace = Workspace(catalog, Pool(limit_seconds=answer_seconds()), open_store())
     try:
         serve(Tools(workspace, arguments.path))
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import builtins
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -198,22 +199,30 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
 
 
 def test_stdout_has_only_the_protocol(tmp_path: Path) -> None:
-    """A damaged trace makes warnings: they go to stderr. The process ends with its input."""
-    (tmp_path / "w.1.pt.trace.json").write_text('{"traceEvents": [')
+    """An extension that prints, and a damaged trace: all of it goes to stderr. The process ends with its input."""
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "w.1.pt.trace.json").write_text('{"traceEvents": [')
+    (tmp_path / "noisy.py").write_text("print('loaded')\n")
+    environment = os.environ | {
+        "TORCH_TRACE_EXTENSIONS": "noisy",
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path.cwd())]),
+    }
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     messages = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "brief", "arguments": {}}},
     ]
-    command = [sys.executable, "-m", "tb_plugin", "mcp", str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    command = [sys.executable, "-m", "tb_plugin", "mcp", str(tmp_path / "logs")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment) as server:
         assert server.stdin is not None and server.stdout is not None
         server.stdin.write("".join(f"{json.dumps(each)}\n" for each in messages))
         server.stdin.flush()
         lines = [json.loads(server.stdout.readline()) for _ in range(2)]
-        rest = server.communicate(timeout=60)[0]
+        rest, complaints = server.communicate(timeout=60)
     assert [each["id"] for each in lines] == [1, 2] and rest == ""
+    assert "loaded" in complaints and "Traceback" not in complaints
     assert server.returncode == 0
 
 
