@@ -24,7 +24,6 @@ from tb_plugin.analysis.base import FLAGS, Params
 from tb_plugin.analysis.snapshot import block_tables as memory
 from tb_plugin.errors import BadRequest, MissingPackage, NotFoundError
 from tb_plugin.findings import Findings, data_notices, facts_of, findings, with_finding_count
-from tb_plugin.notebook.page import Page, page_of
 from tb_plugin.notebook.view_html import view_html
 from tb_plugin.payloads import CaptureInfo, ReadInfo, Scalar, Table, View, WindowInfo
 from tb_plugin.registry import analysis_by_id, model_of
@@ -41,6 +40,8 @@ from tb_plugin.storage.cache import open_store
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+    from tb_plugin.notebook.page import Page
 
 # View of all workers.
 _OF_JOBS = "distributed"
@@ -522,6 +523,8 @@ def _entry_of(catalog: ProfileCatalog, root: Root, profile: OpenProfile) -> Entr
 
 
 def _page(workspace: Workspace, place: Place, view: str, height: int, proxy: str) -> Page:
+    from tb_plugin.notebook.page import page_of  # brings the web server
+
     state = {"view": view, "run": place.run, "worker": place.worker, "span": place.span, "window": place.window}
     named = {key: value for key, value in state.items() if value}
     return page_of(_logdir(workspace), named, height, proxy)

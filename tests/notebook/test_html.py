@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,12 @@ def test_a_profile_shows_its_bottleneck_and_fixes() -> None:
     assert checked(profile.findings._repr_html_()).count("high") == 2
     assert "Read GPU values" in checked(profile.findings[0]._repr_html_())
     assert "There are no findings." in checked(type(profile.findings)()._repr_html_())
+
+
+def test_only_the_frame_needs_the_web_server() -> None:
+    code = "import sys, tb_plugin.api; print(sorted({'werkzeug', 'tensorboard'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_a_job_shows_its_ranks() -> None:
