@@ -23,12 +23,15 @@ from msgspec.structs import replace
 from tb_plugin.analysis.base import FLAGS, Params
 from tb_plugin.analysis.snapshot import block_tables as memory
 from tb_plugin.errors import BadRequest, MissingPackage, NotFoundError
-from tb_plugin.findings import Finding, data_notices, facts_of, findings, with_finding_count
-from tb_plugin.payloads import CaptureInfo, ReadInfo, Scalar, View, WindowInfo
+from tb_plugin.findings import Findings, data_notices, facts_of, findings, with_finding_count
+from tb_plugin.notebook.view_html import view_html
+from tb_plugin.payloads import CaptureInfo, ReadInfo, Scalar, Table, View, WindowInfo
 from tb_plugin.registry import analysis_by_id, model_of
 from tb_plugin.service.answers.questions import Numbers
 from tb_plugin.service.answers.sql_answers import sql_over, sql_profiles
 from tb_plugin.service.catalog import Place, ProfileCatalog
+from tb_plugin.service.profile_files import Root
+from tb_plugin.service.profile_pair import Pair, pair_view
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace, open_catalog
@@ -38,8 +41,14 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from tb_plugin.notebook.page import Page
+
 # View of all workers.
 _OF_JOBS = "distributed"
+# Rows of a table of a job or comparison in a notebook.
+_SHOWN_ROWS = 8
+# Tables of a comparison of traces in a notebook.
+_COMPARED = ("operators", "kernels")
 
 
 @overload
@@ -126,6 +135,30 @@ class OpenProfile:
     def __repr__(self) -> str:
         return f"<profile {self.url}>"
 
+    def _repr_html_(self) -> str:
+        views = (view.id for view in self._workspace.offered(self._place) if view.available)
+        first = next(view for view in views if analysis_by_id(view).scope == "profile")
+        view = msgspec.json.decode(self._workspace.answer(self._place, first, Params(limit=1)), type=View)
+        return view_html(f"{self.run} / {self.worker} / span {self.span}", view)
+
+    def show(self, view: str = "", height: int = 700, proxy: str = "") -> Page:
+        """Returns the page of Torch Trace, which a notebook shows in a frame.
+
+        The page belongs to this kernel and ends with it. ``view`` opens a view, such as ``timeline``. If the kernel runs
+        on another machine, install jupyter-server-proxy there, and pass its path as ``proxy``: ``/proxy/``, or
+        ``/user/NAME/proxy/`` on JupyterHub. Raises BadRequest.
+        """
+        return _page(self._workspace, self._place, view, height, proxy)
+
+    def diff(self, other: OpenProfile) -> Comparison:
+        """Compares another profile with this one, which is the baseline. Raises BadRequest.
+
+        >>> change = open("samples/synthetic_ddp", worker="rank0").diff(open("samples/synthetic_ddp", worker="rank2"))
+        >>> bool(change.table("kernels").delta_total_ns.max() > 0)
+        True
+        """
+        return Comparison(self, other)
+
     @property
     def run(self) -> str:
         """Returns the run, which is the directory of the trace relative to the log directory."""
@@ -180,7 +213,7 @@ class OpenProfile:
         return with_finding_count(self._numbers.facts, self._numbers.notices)
 
     @property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> Findings:
         """Returns the findings, most important first.
 
         The time saved per step is between ``saving_low_ns`` and ``saving_high_ns``. Both are None if unknown.
@@ -189,16 +222,16 @@ class OpenProfile:
         >>> best.rule, best.saving_low_ns <= best.saving_high_ns
         ('data_loading', True)
         """
-        return findings(self._numbers.notices)
+        return Findings(findings(self._numbers.notices))
 
     @property
-    def data_notices(self) -> list[Finding]:
+    def data_notices(self) -> Findings:
         """Returns notices about missing, repaired or lost data.
 
         >>> [n.rule for n in open("samples/resnet_cpu", span="1").data_notices if n.severity == "high"]
         []
         """
-        return data_notices(self._numbers.notices)
+        return Findings(data_notices(self._numbers.notices))
 
     @cached_property
     def _numbers(self) -> Numbers:
@@ -351,6 +384,13 @@ class Job:
     def __repr__(self) -> str:
         return f"<job {self.run}: {len(self.workers)} workers>"
 
+    def _repr_html_(self) -> str:
+        return view_html(f"{self.run} / {len(self.workers)} workers / span {self.span}", self._view, ("workers",))
+
+    def show(self, view: str = _OF_JOBS, height: int = 700, proxy: str = "") -> Page:
+        """Returns the page of all ranks, which a notebook shows in a frame (see OpenProfile.show)."""
+        return _page(self._workspace, self._place, view, height, proxy)
+
     @property
     def run(self) -> str:
         """Returns the run, which is the directory of the traces relative to the log directory."""
@@ -386,22 +426,22 @@ class Job:
         return facts_of(self._view)
 
     @property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> Findings:
         """Returns the findings of the page Ranks, most important first.
 
         >>> open("samples/synthetic_ddp").findings[0].rule
         'straggler'
         """
-        return findings(self._view.payloads.values(), answers=True)
+        return Findings(findings(self._view.payloads.values(), answers=True))
 
     @property
-    def data_notices(self) -> list[Finding]:
+    def data_notices(self) -> Findings:
         """Returns notices about missing, repaired or lost data."""
-        return data_notices(self._view.payloads.values())
+        return Findings(data_notices(self._view.payloads.values()))
 
     @cached_property
     def _view(self) -> View:
-        return msgspec.json.decode(self._workspace.group(self._place, _OF_JOBS, Params(limit=1)), type=View)
+        return msgspec.json.decode(self._workspace.group(self._place, _OF_JOBS, Params(limit=_SHOWN_ROWS)), type=View)
 
     def table(self, name: str, steps: str = "", view: str = "distributed") -> pd.DataFrame:
         """Returns a table of a view of all workers (see docs/http.md).
@@ -431,6 +471,65 @@ class Job:
         return profile
 
 
+class Comparison:
+    """The changes from one profile to another. Times are per step."""
+
+    def __init__(self, base: OpenProfile, other: OpenProfile) -> None:
+        sides = {"baseline": base, "experiment": other}
+        catalog = open_catalog([(name, _logdir(side._workspace)) for name, side in sides.items()])
+        workspace = Workspace(catalog, InlineWorkers(), open_store())
+        catalog.scan()
+        first, second = (
+            _entry_of(catalog, root, side) for root, side in zip(catalog.roots, sides.values(), strict=True)
+        )
+        captures = {"base_capture": base._place.capture, "exp_capture": other._place.capture}
+        for capture in captures.values():
+            workspace.captures.allow(capture, _scanned)
+        self._pair = Pair(workspace, first, second, pair_view(first, second), **captures)
+        self._title = " → ".join(f"{side.url} ({side.worker}, span {side.span})" for side in sides.values())
+
+    def __repr__(self) -> str:
+        return f"<comparison {self._title}>"
+
+    def _repr_html_(self) -> str:
+        tables = [name for name, payload in self._view.payloads.items() if isinstance(payload, Table)]
+        return view_html(self._title, self._view, [each for each in tables if each in _COMPARED] or tables[:1])
+
+    @property
+    def findings(self) -> Findings:
+        """Returns what changed, most important first."""
+        return Findings(findings(self._view.payloads.values(), answers=True))
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Returns a table of the comparison, such as ``operators`` or ``kernels``. Raises NotFoundError, MissingPackage."""
+        return _frame_of(self._pair.arrow(name))
+
+    @cached_property
+    def _view(self) -> View:
+        return self._pair.view(_SHOWN_ROWS)
+
+
+def _logdir(workspace: Workspace) -> str:
+    return workspace.catalog.roots[0].folder.url
+
+
+def _entry_of(catalog: ProfileCatalog, root: Root, profile: OpenProfile) -> Entry:
+    """Returns the entry of an open profile in another catalog of its log directory."""
+    for entry in catalog.entries():
+        same = (entry.files.url, entry.files.worker, entry.files.span) == (profile.url, profile.worker, profile.span)
+        if entry.files.root is root and same:
+            return entry.at(profile._place.window)
+    raise NotFoundError("The file was deleted or moved.", profile.url, "Open the profile again.")
+
+
+def _page(workspace: Workspace, place: Place, view: str, height: int, proxy: str) -> Page:
+    from tb_plugin.notebook.page import page_of  # brings the web server
+
+    state = {"view": view, "run": place.run, "worker": place.worker, "span": place.span, "window": place.window}
+    named = {key: value for key, value in state.items() if value}
+    return page_of(_logdir(workspace), named, height, proxy)
+
+
 def _sql(workspace: Workspace, places: list[Place], query: str) -> pa.Table:
     answer = sql_over(workspace.models, sql_profiles([workspace.load(place) for place in places]), query)
     if answer.is_cut:
@@ -439,10 +538,14 @@ def _sql(workspace: Workspace, places: list[Place], query: str) -> pa.Table:
 
 
 def _table_of(workspace: Workspace, place: Place, view: str, asked: Params, steps: str) -> pd.DataFrame:
+    return _frame_of(workspace.arrow(place, view, asked, steps))
+
+
+def _frame_of(stream: bytes) -> pd.DataFrame:
     _need_pandas()
     import pyarrow as pa
 
-    data = pa.ipc.open_stream(workspace.arrow(place, view, asked, steps)).read_all()
+    data = pa.ipc.open_stream(stream).read_all()
     frame: pd.DataFrame = data.to_pandas()
     for field in data.schema:
         if pa.types.is_dictionary(field.type):

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.analysis.base import Params
-from tb_plugin.errors import Cancelled, TorchTraceError
-from tb_plugin.findings import Finding, data_notices, findings
+from tb_plugin.errors import BadRequest, TorchTraceError
+from tb_plugin.findings import Finding, answers, data_notices, findings
 from tb_plugin.format import format_range, format_value
-from tb_plugin.payloads import Breakdown, Figures, Notices, Profile, Table, View
+from tb_plugin.payloads import Breakdown, Figures, Table, View
 from tb_plugin.service.answers.sql_answers import RANKS_VIEW
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.states import Entry
@@ -47,7 +47,7 @@ def brief_of(workspace: Workspace, entries: Sequence[Entry], path: str, place: P
     offered = workspace.offered(place)
     there = [info.id for info in offered if info.available]
     pages = [view for view in there if registry.analysis_by_id(view).scope == "profile"]
-    view = _view(workspace, place, pages[0], steps)
+    view = msgspec.json.decode(workspace.answer(place, pages[0], Params(limit=_ROWS), steps), type=View)
     payloads = list(view.payloads.values())
     notices = data_notices(payloads)
     job, job_error = _of_job(workspace, entries, place, steps, there)
@@ -56,22 +56,19 @@ def brief_of(workspace: Workspace, entries: Sequence[Entry], path: str, place: P
     parts = next((each for each in payloads if isinstance(each, Breakdown)), None)
     return {
         "schema_version": SCHEMA_VERSION,
-        "path": _cut(path),
+        "path": cut_text(path),
         "run": place.run,
         "worker": place.worker,
         "span": place.span,
-        "verdict": [_cut(one.text) for one in findings(_answers(payloads), answers=True)],
-        "job": [_finding(one) for one in job],
-        "figures": [
-            {"title": each.metric.title, "unit": each.metric.unit, "value": _short(each.value), "note": each.note}
-            for each in (figures.figures if figures else [])
-        ],
-        **_parts(parts),
-        "findings": [_finding(one) for one in findings(payloads)[:_FINDINGS]],
+        "verdict": [cut_text(one.text) for one in answers(payloads)],
+        "job": [brief_finding(one) for one in job],
+        "figures": brief_figures(figures),
+        **brief_parts(parts),
+        "findings": [brief_finding(one) for one in findings(payloads)[:_FINDINGS]],
         **_rows(workspace, place, steps, there),
-        "missing": [_cut(text) for text in job_error]
-        + [_cut(f"{one.text} {one.todo}".strip()) for one in notices[:_MISSING]]
-        + [_cut(text) for text in absent[:_MISSING]],
+        "missing": [cut_text(text) for text in job_error]
+        + [cut_text(f"{one.text} {one.todo}".strip()) for one in notices[:_MISSING]]
+        + [cut_text(text) for text in absent[:_MISSING]],
         "others": [" / ".join(entry.key) for entry in entries if entry.key != (place.run, place.worker, place.span)][
             :_OTHERS
         ],
@@ -81,13 +78,21 @@ def brief_of(workspace: Workspace, entries: Sequence[Entry], path: str, place: P
     }
 
 
-def fitting(brief: Brief, encoded: Callable[[Brief], bytes]) -> bytes:
-    """Returns the encoded brief of at most MAX_BYTES. Lists that lost items are named in ``shortened``."""
-    brief = {**brief, "shortened": []}
-    for name in _SHORTENED:
-        while len(made := encoded(brief)) > MAX_BYTES and brief[name]:
-            brief[name] = brief[name][:-1]
-            brief["shortened"] = [*dict.fromkeys((*brief["shortened"], name))]
+def fitting(answer: Mapping[str, Any], encoded: Callable[[Brief], bytes], lists: Sequence[str] = _SHORTENED) -> bytes:
+    """Returns the encoded answer of at most MAX_BYTES.
+
+    If it is too long, ``lists`` lose their last items, one list after the other. ``shortened`` says how many items each
+    list lost. Raises BadRequest if the answer is too long without the lists.
+    """
+    answer = {**answer, "shortened": {}}
+    made = encoded(answer)
+    for name in lists:
+        while len(made) > MAX_BYTES and answer[name]:
+            answer[name] = answer[name][:-1]
+            answer["shortened"] = {**answer["shortened"], name: answer["shortened"].get(name, 0) + 1}
+            made = encoded(answer)
+    if len(made) > MAX_BYTES:
+        raise BadRequest(f"The answer is longer than {MAX_BYTES} bytes.", "", "Ask for fewer columns.")
     return made
 
 
@@ -118,28 +123,27 @@ def to_markdown(brief: Brief) -> bytes:
     lines += ["", "## Ask more", *(f"- {what}: `{command}`" for what, command in brief["more"].items())]
     lines += [f"- views: {', '.join(brief['views'])}"]
     if brief["shortened"]:
-        lines += ["", f"Shortened to {MAX_BYTES} bytes: {', '.join(brief['shortened'])}."]
+        lost = (f"{name} ({count})" for name, count in brief["shortened"].items())
+        lines += ["", f"Shortened to {MAX_BYTES} bytes. Number of missing items: {', '.join(lost)}."]
     return ("\n".join(lines) + "\n").encode()
 
 
-def _view(workspace: Workspace, place: Place, view: str, steps: str) -> View:
-    answer = workspace.view(place, view, Params(limit=_ROWS), steps)
-    if isinstance(answer, Profile):
-        raise Cancelled("The file changed while it was read.")
-    return msgspec.json.decode(answer, type=View)
+def brief_figures(figures: Figures | None) -> list[Brief]:
+    return [
+        {"title": each.metric.title, "unit": each.metric.unit, "value": short_value(each.value), "note": each.note}
+        for each in (figures.figures if figures else [])
+    ]
 
 
-def _answers(payloads: Sequence[object]) -> list[Notices]:
-    return [each for each in payloads if isinstance(each, Notices) and each.about == "answer"]
-
-
-def _parts(made: Breakdown | None) -> Brief:
+def brief_parts(made: Breakdown | None) -> Brief:
+    """Returns the fields ``parts_of``, ``parts_unit`` and ``parts``. Parts of a change have an interval, not a share."""
     if made is None:
         return {"parts_of": None, "parts_unit": None, "parts": []}
-    parts = [
-        {"title": part.metric.title, "value": _short(part.value), "share": _share(part.value, made.total)}
-        for part in made.parts
-    ]
+    parts: list[Brief] = []
+    for part in made.parts:
+        interval = None if part.interval is None else [part.interval.low, part.interval.high]
+        more = {"interval": interval} if made.style == "waterfall" else {"share": _share(part.value, made.total)}
+        parts.append({"title": part.metric.title, "value": short_value(part.value), **more})
     return {"parts_of": made.title, "parts_unit": made.unit, "parts": parts}
 
 
@@ -162,22 +166,20 @@ def _rows(workspace: Workspace, place: Place, steps: str, there: Sequence[str]) 
     for view, name, columns in _TABLES:
         if view not in there:
             continue
-        answer = workspace.view(place, view, Params(table=name, limit=_ROWS), steps)
-        if isinstance(answer, Profile):
-            break
+        answer = workspace.answer(place, view, Params(table=name, limit=_ROWS), steps)
         table = msgspec.json.decode(answer, type=Table)
-        rows = [{key: _short(row[key]) for key in columns if row.get(key) is not None} for row in table.rows]
+        rows = [{key: short_value(row[key]) for key in columns if row.get(key) is not None} for row in table.rows]
         if rows:
             return {"rows_of": name, "rows": rows}
     return {"rows_of": None, "rows": []}
 
 
-def _finding(one: Finding) -> Brief:
+def brief_finding(one: Finding) -> Brief:
     return {
         "rule": one.rule,
         "severity": one.severity,
-        "text": _cut(one.text),
-        "todo": _cut(one.todo),
+        "text": cut_text(one.text),
+        "todo": cut_text(one.todo),
         "saving_low_ns": None if one.saving_low_ns is None else round(one.saving_low_ns),
         "saving_high_ns": None if one.saving_high_ns is None else round(one.saving_high_ns),
         "view": one.evidence.view if one.evidence else None,
@@ -212,14 +214,14 @@ def _share(value: float | None, total: float | None) -> float | None:
     return round(value / total, 4) if value is not None and total else None
 
 
-def _short(value: object) -> object:
+def short_value(value: object) -> object:
     """Shortens a text. Rounds a real number to 4 decimals, from 1,000 on to a whole number."""
     if isinstance(value, float):
         return round(value) if abs(value) >= 1000 else round(value, 4)
-    return _cut(value, _MAX_NAME) if isinstance(value, str) else value
+    return cut_text(value, _MAX_NAME) if isinstance(value, str) else value
 
 
-def _cut(text: str, most: int = _MAX_TEXT) -> str:
+def cut_text(text: str, most: int = _MAX_TEXT) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 

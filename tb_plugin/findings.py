@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from tb_plugin.format import fill, format_value
+from tb_plugin.format import fill, format_range, format_value
+from tb_plugin.lib import html
 from tb_plugin.payloads import Figure, Figures, Notice, Notices, Scalar, Severity, Unit, View
 
 COUNT = "findings.count"
@@ -68,6 +69,21 @@ class Finding(Struct, frozen=True):
     saving_high_ns: float | None
     saving_shared_ns: float | None
 
+    def _repr_html_(self) -> str:
+        return Findings([self])._repr_html_()
+
+
+class Findings(list[Finding]):
+    """Findings that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return html.block(html.paragraph("There are no findings."))
+        rows = [[one.severity, f"{one.text} {one.todo}".strip(), _saving(one)] for one in self]
+        columns = ("Severity", "Finding and fix", "Saves per step")
+        count = 3 if any(row[2] for row in rows) else 2
+        return html.block(html.table(columns[:count], [row[:count] for row in rows], numbers=(2,)))
+
 
 def finding(notice: Notice) -> Finding:
     """Converts a notice to a finding: inserts the numbers into its sentences."""
@@ -91,6 +107,11 @@ def finding(notice: Notice) -> Finding:
 def findings(payloads: Iterable[object], *, answers: bool = False) -> list[Finding]:
     """Returns the findings in order, equal ones once. ``answers`` adds the sentences that answer views."""
     return _of(payloads, "training", *(("answer",) if answers else ()))
+
+
+def answers(payloads: Iterable[object]) -> list[Finding]:
+    """Returns the sentences that answer views."""
+    return _of(payloads, "answer")
 
 
 def with_finding_count(
@@ -134,6 +155,12 @@ def _repeats(one: Finding, earlier: Iterable[Finding]) -> bool:
     same = [other for other in earlier if other.rule == one.rule]
     device = _device(one)
     return any(other.text.startswith(one.text) or (device and device == _device(other)) for other in same)
+
+
+def _saving(one: Finding) -> str:
+    if one.saving_low_ns is None or one.saving_high_ns is None:
+        return ""
+    return format_range(one.saving_low_ns, one.saving_high_ns, "ns")
 
 
 def _device(one: Finding) -> Scalar:

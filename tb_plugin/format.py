@@ -44,6 +44,11 @@ _BEFORE = re.compile(r"^before_")
 _OF_EVENT = "dur_ns"
 _MOMENT = re.compile(r"(^|_)(at|time|start|end|hit|moment|issued|needed)_ns$")
 
+# Control and bidirectional characters that JSON does not escape: C1, soft hyphen, bidi, separators, BOM.
+_HIDDEN = re.compile(
+    "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+
 
 class Scale(msgspec.Struct, frozen=True):
     """The unit in which a number or a column is displayed: ``value / factor``, followed by ``symbol``."""
@@ -183,3 +188,14 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if unicodedata.category(c) == "Zs" else ascii(c)[1:-1] for c in text)
+
+
+def json_bytes(document: object) -> bytes:
+    r"""Encodes a document as JSON. Control characters and bidirectional marks become ``\uXXXX``."""
+    text = msgspec.json.encode(document).decode()
+    return (text if text.isprintable() else _HIDDEN.sub(_escape, text)).encode()
+
+
+def _escape(match: re.Match[str]) -> str:
+    units = match.group().encode("utf-16-be")
+    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))

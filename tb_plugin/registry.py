@@ -6,14 +6,17 @@ All of these are declarations. Their code is imported at first use. An extension
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import pkgutil
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from importlib import import_module
 from math import inf
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from tb_plugin.analysis.base import Analysis
+from tb_plugin.analysis.metrics import SHARED, Metrics
 from tb_plugin.analysis.view_entry import model_name
 from tb_plugin.errors import NotFoundError, UserError
 from tb_plugin.extensions import EXTENSIONS_VARIABLE, extension_modules, extension_names
@@ -24,6 +27,7 @@ from tb_plugin.lib.lazy import name_of
 from tb_plugin.model_kinds import MODELS
 from tb_plugin.model_kinds.base import Model
 from tb_plugin.model_kinds.model_entry import input_class_name, type_of
+from tb_plugin.payloads import Metric
 from tb_plugin.views import ANALYSES
 
 
@@ -79,6 +83,23 @@ def formats_of(analysis: Analysis[Any]) -> frozenset[str]:
     made = {input_class_name(model): type_of(model) for model in reversed(models())}  # the first caller creates it
     about = model_name(analysis)
     return frozenset(reader.id for reader in readers() if made.get(raw_name(reader)) == about)
+
+
+def metrics_by_module() -> dict[str, Mapping[str, Metric]]:
+    """Returns the metrics that each module defines, and the shared ones. Imports all views and rules."""
+    own: dict[str, Mapping[str, Metric]] = {"shared": SHARED}
+    known = {id(metric) for metric in SHARED.values()}
+    seen: set[int] = set()
+    packages = (import_module(f"tb_plugin.{name}") for name in ("analysis", "rules", "views"))
+    for package in (*packages, *extension_modules(extension_names())):
+        found = pkgutil.walk_packages(getattr(package, "__path__", ()), f"{package.__name__}.")
+        for name in (package.__name__, *(each.name for each in found)):
+            metrics = vars(import_module(name)).get("METRICS")
+            if isinstance(metrics, Metrics) and id(metrics) not in seen:
+                seen.add(id(metrics))
+                own[name] = {key: metric for key, metric in metrics.items() if id(metric) not in known}
+                known |= {id(metric) for metric in metrics.values()}
+    return own
 
 
 def noun_of(kind: type[Any]) -> str:

@@ -65,6 +65,7 @@ GROUPS = {
     ),
     "views": ("tests/browser/test_answers.py", "tests/browser/test_boxes.py", "tests/browser/test_views.py"),
     "browser": ("tests/browser/",),
+    "agent": ("tests/agent/",),
     "samples": ("tests/contract/", "tests/golden/"),
     "simulated": ("tests/test_planted_findings.py", "tests/test_faults.py"),
     "counted": ("tests/test_counted_work.py", "tests/service/test_window_memory.py"),

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from tb_plugin import analysis, rules, views
-from tb_plugin.analysis.metrics import SHARED, Metrics
 from tb_plugin.extensions import BUNDLED
 from tb_plugin.payloads import Metric
+from tb_plugin.registry import metrics_by_module
 
 _HEAD = """# Metrics
 
@@ -17,22 +14,7 @@ _HEAD = """# Metrics
 The page and text output show larger units. The same keys name columns and figures in JSON and Python."""
 
 
-def _by_module() -> dict[str, Mapping[str, Metric]]:
-    """Returns the metrics that each module defines, and the metrics that several modules share."""
-    own: dict[str, Mapping[str, Metric]] = {"shared": SHARED}
-    known = {id(metric) for metric in SHARED.values()}
-    seen: set[int] = set()
-    packages = (analysis, rules, views, *map(importlib.import_module, BUNDLED))
-    for name in (each.name for p in packages for each in pkgutil.walk_packages(p.__path__, f"{p.__name__}.")):
-        metrics = vars(importlib.import_module(name)).get("METRICS")
-        if isinstance(metrics, Metrics) and id(metrics) not in seen:
-            seen.add(id(metrics))
-            own[name] = {key: metric for key, metric in metrics.items() if id(metric) not in known}
-            known |= {id(metric) for metric in metrics.values()}
-    return own
-
-
-BY_MODULE = _by_module()
+BY_MODULE = metrics_by_module()
 
 
 def _sections() -> Iterator[tuple[str, list[Metric]]]:

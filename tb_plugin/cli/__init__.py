@@ -209,6 +209,10 @@ def _add_doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help=_PATH)
 
 
+def _add_mcp(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="LOGDIR", nargs="?", default=".", help="a log directory, as a path or URL")
+
+
 def _add_nothing(parser: argparse.ArgumentParser) -> None:
     pass
 
@@ -282,6 +286,7 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "sql": ("run a SQL query over the events of profiles", _add_sql),
     "export": ("write profiles as Parquet, Arrow or Chrome JSON", _add_export),
     "summarize": ("compute rank summaries, so that the page Ranks opens without the traces", _add_summarize),
+    "mcp": ("answer questions of agents on stdin and stdout (Model Context Protocol)", _add_mcp),
     "skill": ("print instructions for agents, as Markdown", _add_nothing),
     "doctor": ("list which files were found or skipped, and why", _add_doctor),
 }

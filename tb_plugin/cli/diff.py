@@ -10,20 +10,19 @@ import msgspec
 import pyarrow as pa
 from msgspec.structs import replace
 
-from tb_plugin import registry
-from tb_plugin.analysis.base import Params
 from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exit_codes import GATE_FAILED, OK
 from tb_plugin.cli.gates import ALIASES, Facts, Gate, Verdict, judge, parse_gate
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
-from tb_plugin.cli.session import capture_message, place_of, progress_bar, read_first, scan_path, workers_for
+from tb_plugin.cli.session import capture_message, progress_bar, read_first, scan_path, workers_for
 from tb_plugin.cli.terminal import ROWS_IN_TEXT, write_json
 from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.findings import data_notices, findings, with_finding_count
 from tb_plugin.format import column_scale, format_change, format_number, format_value
-from tb_plugin.payloads import Breakdown, CaptureInfo, Interval, Payload, Table, Tree, Unit, View
+from tb_plugin.payloads import Breakdown, CaptureInfo, Interval, Payload, Table, Tree, Unit
 from tb_plugin.service.answers.questions import Numbers
-from tb_plugin.service.catalog import Place, ProfileCatalog
+from tb_plugin.service.catalog import Place, ProfileCatalog, place_of
+from tb_plugin.service.profile_pair import Pair, pair_view
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
@@ -46,50 +45,6 @@ _NOISE = {True: "significant", False: "within noise", None: "unknown"}
 _TEXT_LEVELS = 2
 
 
-class _Pair(msgspec.Struct, frozen=True):
-    workspace: Workspace
-    base: Entry
-    exp: Entry
-    base_steps: str
-    exp_steps: str
-    base_capture: str
-    exp_capture: str
-    per: str
-    view_id: str
-
-    @property
-    def places(self) -> tuple[Place, Place]:
-        return place_of(self.base, self.base_capture), place_of(self.exp, self.exp_capture)
-
-    @property
-    def captures(self) -> tuple[CaptureInfo | None, CaptureInfo | None]:
-        base, exp = (self.workspace.profile(place, start=False).capture for place in self.places)
-        return base, exp
-
-    def params(self, table: str | None = None, limit: int | None = None, measure: str = "") -> Params:
-        run, worker, span = self.base.key
-        extra = {"base_run": run, "base_worker": worker, "base_span": span, "base_steps": self.base_steps}
-        extra |= {"base_capture": self.base_capture, "per": self.per, "measure": measure}
-        return Params(table=table, limit=limit, extra=tuple((key, value) for key, value in extra.items() if value))
-
-    def view(self, limit: int, measure: str = "") -> View:
-        params = self.params(limit=limit, measure=measure)
-        answer = self.workspace.group(self.places[1], self.view_id, params, self.exp_steps)
-        return msgspec.json.decode(answer, type=View)
-
-    def rows(self, table: str, limit: int | None) -> list[dict[str, Any]]:
-        params = self.params(table, limit, measure="all")
-        return msgspec.json.decode(
-            self.workspace.group(self.places[1], self.view_id, params, self.exp_steps), type=Table
-        ).rows
-
-    def numbers(self) -> tuple[Numbers, Numbers]:
-        sides = zip(self.places, (self.base_steps, self.exp_steps), strict=True)
-        found = (self.workspace.numbers(place, None, steps) for place, steps in sides)
-        base, exp = (replace(each, facts=with_finding_count(each.facts, each.notices)) for each in found)
-        return base, exp
-
-
 def diff(arguments: argparse.Namespace) -> int:
     """Prints the comparison and returns the exit code. Raises UserError."""
     gates = [parse_gate(text) for text in arguments.fail_on]
@@ -103,7 +58,7 @@ def diff(arguments: argparse.Namespace) -> int:
         read_first(workspace, [entries[0] for entries in each if len(entries) == 1])
         base = _find(catalog, 0, arguments.base, Place(arguments.base_run, arguments.base_worker, arguments.base_span))
         exp = _find(catalog, 1, arguments.exp, Place(arguments.run, arguments.worker, arguments.span))
-        view_id = _view(base, exp)
+        view_id = pair_view(base, exp)
         captures = (arguments.base_capture, arguments.capture)
         for capture in captures:
             workspace.captures.allow(capture, scan_path)
@@ -113,8 +68,8 @@ def diff(arguments: argparse.Namespace) -> int:
             with progress_bar.display(entry.files.names[0]):
                 workspace.load(place_of(entry), progress_bar.update)
         steps = (arguments.base_steps, arguments.steps)
-        pair = _Pair(workspace, base, exp, *steps, *captures, arguments.per, view_id)
-        sides = pair.numbers() if gates or arguments.format == "json" else None
+        pair = Pair(workspace, base, exp, view_id, *steps, *captures, arguments.per)
+        sides = _numbers(pair) if gates or arguments.format == "json" else None
         verdicts = _verdicts(gates, sides, strict=arguments.strict) if sides else []
         if arguments.format == "json" and sides:
             _print_json(pair, sides, verdicts, arguments.top)
@@ -124,6 +79,13 @@ def diff(arguments: argparse.Namespace) -> int:
     finally:
         workspace.close()
     return OK if all(verdict.passed for verdict in verdicts) else GATE_FAILED
+
+
+def _numbers(pair: Pair) -> tuple[Numbers, Numbers]:
+    sides = zip(pair.places, (pair.base_steps, pair.exp_steps), strict=True)
+    found = (pair.workspace.numbers(place, None, steps) for place, steps in sides)
+    base, exp = (replace(each, facts=with_finding_count(each.facts, each.notices)) for each in found)
+    return base, exp
 
 
 def _verdicts(gates: Sequence[Gate], sides: tuple[Numbers, Numbers], *, strict: bool) -> list[Verdict]:
@@ -142,21 +104,6 @@ def _intervals(sides: tuple[Numbers, Numbers]) -> dict[str, Interval]:
     facts = {key: f"overview.breakdown.{key.removesuffix('_ns')}_mean_ns" for key in keys}
     facts["total_ns"] = ALIASES["step_time"]
     return {facts[key]: interval for key, interval in step_intervals(base, exp, keys).items()}
-
-
-def _view(base: Entry, exp: Entry) -> str:
-    one, other = (registry.model_of(entry.files.reader) for entry in (base, exp))
-    if one is not other:
-        what = f"The baseline is {one.noun}, but the experiment is {other.noun}."
-        raise BadRequest(what, exp.files.url, "Choose two profiles of the same kind.")
-    for analysis in registry.views_of(one):
-        if analysis.scope == "pair":
-            return analysis.id
-    raise BadRequest(
-        f"Profiles of this kind ({one.noun}) cannot be compared.",
-        exp.files.url,
-        "Run torch-trace report for each profile.",
-    )
 
 
 def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry:
@@ -184,7 +131,7 @@ def _name(entry: Entry, which: str) -> str:
     return name.removeprefix(entry.files.root.name).lstrip("/") if which == "run" else name
 
 
-def _print(pair: _Pair, verdicts: Sequence[Verdict], top: int, printer: Printer) -> None:
+def _print(pair: Pair, verdicts: Sequence[Verdict], top: int, printer: Printer) -> None:
     view = pair.view(top)
     printer.heading("Diff", 1)
     printer.line(f"baseline: {_described(pair.base, pair.base_steps)}")
@@ -232,7 +179,7 @@ def _print_tree(tree: Tree, printer: Printer) -> None:
     printer.rows([Heading("place"), *(Heading(f"{title} [{scale.symbol}]", "number") for title in titles)], rows)
 
 
-def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[Verdict], top: int | None) -> None:
+def _print_json(pair: Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[Verdict], top: int | None) -> None:
     trees = {value: pair.view(1, measure) for value, measure in TREES.items()}
     facts = (sides[0].facts, sides[1].facts)
     whole = trees["host_ns"]

@@ -14,13 +14,13 @@ from tb_plugin.analysis.phrases import count_with_noun, plural
 from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exit_codes import NOTHING, OK, PART_FAILED
 from tb_plugin.cli.printer import Printer, TextPrinter
-from tb_plugin.cli.session import capture_lines, no_profiles_message, open_session, place_of
+from tb_plugin.cli.session import capture_lines, no_profiles_message, open_session
 from tb_plugin.errors import PartFailed, TorchTraceError
 from tb_plugin.findings import data_notices
 from tb_plugin.format import format_value
 from tb_plugin.payloads import Profile, View
 from tb_plugin.service.answers.multi_profile import multi_profile_view
-from tb_plugin.service.catalog import Place
+from tb_plugin.service.catalog import Place, place_of
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.cli.exit_codes import NOTHING, OK
-from tb_plugin.cli.session import Session, open_session, place_of, progress_bar
+from tb_plugin.cli.session import Session, open_session, progress_bar
 from tb_plugin.cli.terminal import print_line
 from tb_plugin.errors import BadRequest, PartFailed, StorageError, UserError
 from tb_plugin.model.trace.table import TraceTable
@@ -23,7 +23,7 @@ from tb_plugin.registry import model_of
 from tb_plugin.service.answers.chrome_export import write_trace
 from tb_plugin.service.answers.ranks_export import write_ranks
 from tb_plugin.service.answers.table_files import write_tables
-from tb_plugin.service.catalog import Place
+from tb_plugin.service.catalog import Place, place_of
 from tb_plugin.service.states import Entry
 from tb_plugin.sql.tables import TABLES
 from tb_plugin.storage.cache import write_atomically

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.cli.exit_codes import NOTHING, OK, USAGE
-from tb_plugin.cli.session import Session, capture_message, no_profiles_message, open_session, place_of
+from tb_plugin.cli.session import Session, capture_message, no_profiles_message, open_session
 from tb_plugin.cli.terminal import ROWS_IN_TEXT, print_error, print_text, write_json_lists
 from tb_plugin.errors import BadRequest, Cancelled, PartFailed, TorchTraceError
 from tb_plugin.findings import data_notices, facts_of, findings, with_finding_count
-from tb_plugin.format import format_time
+from tb_plugin.format import format_time, json_bytes
 from tb_plugin.payloads import Profile, Table, View, ViewInfo
-from tb_plugin.service.catalog import Place
+from tb_plugin.service.catalog import Place, place_of
 from tb_plugin.service.states import Entry
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class _Report:
         from tb_plugin.brief import brief_of, fitting, to_markdown
 
         arguments, made = self._arguments, b""
-        form = to_markdown if arguments.format != "json" else lambda brief: msgspec.json.encode(brief) + b"\n"
+        form = to_markdown if arguments.format != "json" else lambda brief: json_bytes(brief) + b"\n"
         for entry in self._session.load_all():
             try:
                 brief = brief_of(

@@ -19,7 +19,7 @@ from tb_plugin.findings import Finding, data_notices
 from tb_plugin.format import printable
 from tb_plugin.model.trace.window import parse_window
 from tb_plugin.payloads import CaptureInfo
-from tb_plugin.service.catalog import Place, ProfileCatalog
+from tb_plugin.service.catalog import Place, ProfileCatalog, place_of
 from tb_plugin.service.loader import merged_ranks
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workers.pool import InlineWorkers, Pool, Workers, default_size
@@ -199,10 +199,6 @@ def read_first(workspace: Workspace, entries: Sequence[Entry]) -> None:
     for entry in entries:
         with suppress(TorchTraceError), progress_bar.display(entry.files.names[0]):
             workspace.load(place_of(entry), progress_bar.update)
-
-
-def place_of(entry: Entry, capture: str = "") -> Place:
-    return Place(*entry.key, entry.window, capture)
 
 
 def capture_lines(info: CaptureInfo | None, option: str = "--capture") -> list[str]:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.cli.exit_codes import OK
-from tb_plugin.cli.session import capture_message, place_of, progress_bar, read_first, scan_path, workers_for
+from tb_plugin.cli.session import capture_message, progress_bar, read_first, scan_path, workers_for
 from tb_plugin.cli.terminal import print_error, print_line
 from tb_plugin.errors import NotFoundError, StorageError
 from tb_plugin.payloads import Profile
-from tb_plugin.service.catalog import Place, ProfileCatalog
+from tb_plugin.service.catalog import Place, ProfileCatalog, place_of
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import open_store

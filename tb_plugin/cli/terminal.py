@@ -8,16 +8,13 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from tb_plugin.format import printable
+from tb_plugin.format import json_bytes, printable
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -49,23 +46,18 @@ def complain_of_bug(error: BaseException) -> None:
 
 def write_json(document: object) -> None:
     r"""Writes a document as one line of JSON to stdout. Unsafe characters become ``\uXXXX``."""
-    _write(_encoded(document) + b"\n")
+    _write(json_bytes(document) + b"\n")
 
 
 def write_json_lists(first: Mapping[str, object], lists: Mapping[str, Iterable[object]]) -> None:
     """Does ``write_json`` for an object of ``first`` and ``lists``. Each item of a list is written when it comes."""
-    _write(_encoded(first)[:-1])
+    _write(json_bytes(first)[:-1])
     for key, items in lists.items():
         _write(f',"{key}":['.encode())
         for number, item in enumerate(items):
-            _write((b"," if number else b"") + _encoded(item))
+            _write((b"," if number else b"") + json_bytes(item))
         _write(b"]")
     _write(b"}\n")
-
-
-def _encoded(document: object) -> bytes:
-    text = msgspec.json.encode(document).decode()
-    return (text if text.isprintable() else _HIDDEN.sub(_escape, text)).encode()
 
 
 def _write(data: bytes) -> None:
@@ -75,17 +67,6 @@ def _write(data: bytes) -> None:
         # With PYTHONUNBUFFERED, a single write is limited to 2 GiB.
         left = left[sys.stdout.buffer.write(left) or 0 :]
     sys.stdout.buffer.flush()
-
-
-# Control and bidirectional characters that JSON does not escape: C1, soft hyphen, bidi, separators, BOM.
-_HIDDEN = re.compile(
-    "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
-)
-
-
-def _escape(match: re.Match[str]) -> str:
-    units = match.group().encode("utf-16-be")
-    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
 
 
 def width() -> int:

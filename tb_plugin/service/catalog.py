@@ -54,6 +54,10 @@ class Place(msgspec.Struct, frozen=True):
         return (self.run, self.worker, self.span) == (None, None, None)
 
 
+def place_of(entry: Entry, capture: str = "") -> Place:
+    return Place(*entry.key, entry.window, capture)
+
+
 class ProfileCatalog:
     """All profiles of the log directories.
 

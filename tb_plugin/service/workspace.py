@@ -199,10 +199,14 @@ class Workspace:
 
     def arrow(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
         """Waits for the profile, and returns all matching rows of a table as an Arrow IPC stream. Raises UserError."""
+        return self.answer(place, view_id, params, steps, "arrow")
+
+    def answer(self, place: Place, view_id: str, params: Params, steps: str = "", kind: AnswerKind = "json") -> bytes:
+        """Waits for the profiles, and returns a view or the rows of a table. Raises UserError."""
         for _ in range(CHANGES):
             if multi_profile_view(view_id) is None:
                 self.load(place)
-            answer = self._ask(place, view_id, params, steps, "arrow", "wait")
+            answer = self._ask(place, view_id, params, steps, kind, "wait")
             if not isinstance(answer, Profile):
                 return answer
         raise Cancelled("The file changed while it was read.")
@@ -244,10 +248,7 @@ class Workspace:
         """Waits for several profiles, and returns a view of them as JSON. Raises UserError."""
         if multi_profile_view(view_id) is None:
             raise NotFoundError(f"{view_id} is not a view of several profiles.", view_id, "Choose one profile.")
-        answer = self._ask(place, view_id, params, steps, "json", "wait")
-        if isinstance(answer, Profile):
-            raise Cancelled("The file changed while it was read.")
-        return answer
+        return self.answer(place, view_id, params, steps)
 
     def window(
         self, place: Place, steps: str = "", start_ns: int | None = None, end_ns: int | None = None

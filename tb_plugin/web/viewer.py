@@ -19,6 +19,8 @@ from tb_plugin.web.routes import BASE, Routes
 
 HOST = "127.0.0.1"
 _REFUSED = b"Refused: open the whole address that torch-trace view printed, which contains a token.\n"
+# Pages that may show this page in a frame: notebooks behind the same proxy, on this machine, or in VS Code.
+_FRAMES = "frame-ancestors 'self' http://localhost:* http://127.0.0.1:* vscode-webview:"
 _FROM_OTHER_PAGES = ("cross-site", "same-site")
 
 
@@ -42,7 +44,8 @@ class Viewer:
 
         def with_policy(status: str, headers: list[tuple[str, str]], *exc_info: object) -> object:
             # Links of the page must not pass the token on.
-            return start_response(status, [*headers, ("Referrer-Policy", "no-referrer")], *exc_info)
+            more = [("Referrer-Policy", "no-referrer"), ("Content-Security-Policy", _FRAMES)]
+            return start_response(status, [*headers, *more], *exc_info)
 
         return self._routes({**environ, "PATH_INFO": BASE + (rest or "index.html")}, with_policy)
 

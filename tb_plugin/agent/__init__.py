@@ -1,0 +1,1 @@
+"""Tools for agents: ``torch-trace mcp``."""

@@ -1,0 +1,1 @@
+"""Profiles in notebooks: short HTML, and the page in a frame."""
