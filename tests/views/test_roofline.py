@@ -48,12 +48,12 @@ BACKWARD = ["", "", "", "[0]", "[1, 1]", "[0, 0]", "[1, 1]", "False", "[0, 0]", 
             2 * (128 + 72 + 128),
         ),
         (
-            "cudnn_convolution_transpose",  # (4 - 1) * 2 - 2 * 1 + 2 + 1 + 1 = 8
-            [[1, 6, 4, 4], [6, 2, 3, 3]],
-            [F32, F32],
-            ["", "", "[1, 1]", "[1, 1]", "[2, 2]", "[1, 1]", "1", "False", "False", "True"],
-            2 * 96 * 18,
-            4 * (96 + 108 + 2 * 64),
+            "_convolution",  # transposed: (4 - 1) * 2 - 2 * 1 + 2 + 1 + 1 = 8
+            [[1, 6, 4, 4], [6, 2, 3, 3], [2]],
+            [F32] * 3,
+            ["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "True", "[1, 1]", "1", "False"],
+            2 * 96 * 18 + 2 * 64,
+            4 * (96 + 108 + 2 + 2 * 64),
         ),
         (
             "convolution_backward",
@@ -116,6 +116,8 @@ def test_by_hand(name, shapes, types, values, flops, moved):
         ("nothing", [[3]], [F32], None),
         ("miopen_convolution", [[1, 2, 8, 8], [8, 2, 3, 3], []], [F32, F32, ""], None),
         ("sum", [[6, 4], [], []], [F32, "ScalarList", "Scalar"], None),
+        ("_convolution", [[1, 6, 4, 4], [6, 2, 3, 3], [2]], [F32] * 3,
+         ["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[1, 1]", "1"]),
         ("add", [[6], [5]], [F32, F32], None),
         # A causal mask that is not square has two meanings.
         ("_scaled_dot_product_flash_attention", [[1, 1, 5, 8], [1, 1, 9, 8], [1, 1, 9, 8]], [F16] * 3,

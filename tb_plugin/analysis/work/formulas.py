@@ -5,7 +5,8 @@ Computed from recorded shapes, types and values.
 A multiplication and an addition are two operations. Each tensor counts once in the bytes: the least traffic between
 the device and its memory. An operator without a formula, or whose formula needs a value that was not recorded, has
 no work (None). Nothing is guessed. Matrix products, convolutions and attention have the operations of PyTorch's
-FlopCounterMode, except that a bias counts, and that a causal mask leaves out pairs.
+FlopCounterMode, except that a bias counts, that a causal mask leaves out pairs, and that the gradient of the weight of
+a grouped convolution has the operations of the forward pass.
 """
 
 from __future__ import annotations
@@ -197,23 +198,21 @@ def _convolution(padding: int, stride: int, dilation: int, bias: int | None = No
     return formula
 
 
-def _transposed(padding: int, extra: int, stride: int, dilation: int, groups: int, bias: int | None = None) -> Formula:
-    def formula(inputs: Inputs) -> Work | None:
-        image, weight, count = inputs.tensor(0), inputs.tensor(1), inputs.value(groups)
-        numbers = [inputs.ints(at) for at in (padding, extra, stride, dilation)]
-        if image is None or weight is None or type(count) is not int or None in numbers:
-            return None
-        spatial = len(weight.dims) - 2
-        if spatial < 1 or any(len(each or ()) != spatial for each in numbers):
-            return None
-        sizes = zip(image.dims[2:], weight.dims[2:], *(each or [] for each in numbers), strict=True)
-        out = [(n - 1) * step - 2 * pad + wide * (kernel - 1) + more + 1 for n, kernel, pad, more, step, wide in sizes]
-        made = math.prod((image.dims[0], weight.dims[1] * count, *out))
-        added = None if bias is None else inputs.tensor(bias)
-        flops = 2.0 * image.elements * math.prod(weight.dims[1:]) + (made if added else 0)
-        return Work(flops, _sum_bytes(image, weight, added) + made * image.size, _format(image), True)
-
-    return formula
+def _transposed_convolution(inputs: Inputs) -> Work | None:
+    """Returns the work of a transposed ``aten::_convolution``. Others have formulas by library."""
+    image, weight, bias, groups = inputs.tensor(0), inputs.tensor(1), inputs.tensor(2), inputs.value(8)
+    stride, padding, dilation, extra = (inputs.ints(at) for at in (3, 4, 5, 7))
+    if image is None or weight is None or inputs.value(6) is not True or type(groups) is not int:
+        return None
+    numbers = [each or [] for each in (stride, padding, dilation, extra)]
+    spatial = len(weight.dims) - 2
+    if spatial < 1 or len(image.dims) != spatial + 2 or any(len(each) != spatial for each in numbers):
+        return None
+    sizes = zip(image.dims[2:], weight.dims[2:], *numbers, strict=True)
+    out = [(n - 1) * step - 2 * pad + wide * (kernel - 1) + more + 1 for n, kernel, step, pad, wide, more in sizes]
+    made = math.prod((image.dims[0], weight.dims[1] * groups, *out))
+    flops = 2.0 * image.elements * math.prod(weight.dims[1:]) + (made if bias else 0)
+    return Work(flops, _sum_bytes(image, weight, bias) + made * image.size, _format(image), True) if made >= 0 else None
 
 
 def _convolution_backward(inputs: Inputs) -> Work | None:
@@ -411,8 +410,7 @@ def _formulas() -> dict[str, Formula]:
         "cudnn_convolution": _convolution(2, 3, 4),
         "miopen_convolution": _convolution(3, 4, 5, bias=2),
         "mkldnn_convolution": _convolution(3, 4, 5, bias=2),
-        "cudnn_convolution_transpose": _transposed(2, 3, 4, 5, 6),
-        "miopen_convolution_transpose": _transposed(3, 4, 5, 6, 7, bias=2),
+        "_convolution": _transposed_convolution,
         "convolution_backward": _convolution_backward,
         "_flash_attention_forward": _attention(0, 8, heads=2),
         "_flash_attention_backward": _attention(1, 11, heads=2, is_backward=True),
