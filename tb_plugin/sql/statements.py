@@ -42,6 +42,12 @@ STATEMENTS: Mapping[str, tuple[str, str, str, str]] = {
 _STEPS = f"""select step, {", ".join(f"{part}_ns" for part in CATEGORIES)}, dur_ns as total_ns
 from steps{{where}}
 order by start_ns"""
+_ROOFLINE = """select name, input_shapes as input_shape, count(flops) as work_calls,
+  sum(work_kernel_ns) as work_kernel_ns, sum(flops) / 1e9 as gflops, sum(moved_bytes) as moved_bytes
+from operators{where}
+group by all
+having count(flops) > 0
+order by work_kernel_ns desc"""
 _MODULES = """select name as module, count(*) as calls,
   sum(device_total_ns) filter (is_outermost) as device_total_ns, sum(device_self_ns) as device_self_ns,
   sum(backward_device_total_ns) filter (is_outermost) as backward_device_total_ns,
@@ -63,7 +69,7 @@ where bytes != 0
 group by outermost_operator, device, allocator
 order by size_increase_bytes desc, allocation_bytes desc"""
 # Queries that group no rows, by table of a view.
-_OTHERS: Mapping[str, str] = {"steps": _STEPS}
+_OTHERS: Mapping[str, str] = {"steps": _STEPS, "roofline": _ROOFLINE}
 # A call may span steps, so these queries reproduce tables of all steps only.
 _OF_ALL_STEPS: Mapping[str, str] = {"modules": _MODULES, "memory_operators_outermost": _MEMORY}
 TABLES = STATEMENTS.keys() | _OTHERS.keys() | _OF_ALL_STEPS.keys()

@@ -5,6 +5,7 @@ In one file: the tables share columns, and a reader compares them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,8 @@ from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.runtime_calls import RuntimeCalls, callers, runtime_calls
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.step_shares import StepShares, break_down
-from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.analysis.work.operator_work import OperatorWork, operator_work
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import Groups
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass, MatrixUse
@@ -121,6 +123,20 @@ def _operators(trace: TraceTable) -> _Operators:
     return _Operators(trace, calls.row[recorded], calls, recorded)
 
 
+@cached_by_argument
+def _work(trace: TraceTable) -> OperatorWork:
+    selection = select_rows(trace, None)
+    return operator_work(trace, operator_calls(trace, selection), selection.of(trace, EventKind.KERNEL))
+
+
+def _of_work(at: _Operators, values: Callable[[OperatorWork], Int64 | Float64]) -> pa.Array:
+    """Returns a column of the calls with known FLOPs and bytes; null for others."""
+    work = _work(at.trace)
+    column, known = np.zeros(len(at.calls.row)), np.zeros(len(at.calls.row), np.bool_)
+    column[work.call], known[work.call] = values(work), True
+    return pa.array(np.rint(column[at.recorded]).astype(np.int64), mask=~known[at.recorded])
+
+
 OPERATORS: SqlTable[_Operators] = SqlTable(
     "operators",
     "call of an operator",
@@ -172,6 +188,14 @@ OPERATORS: SqlTable[_Operators] = SqlTable(
             "event of the enclosing operator",
             lambda at: nullable(np.append(at.calls.row, MISSING)[at.calls.parent[at.recorded]]),
         ),
+        C("flops", "", "floating-point operations; null if unknown", lambda at: _of_work(at, lambda of: of.flops)),
+        C(
+            "moved_bytes",
+            "bytes",
+            "inputs and outputs, if flops is known",
+            lambda at: _of_work(at, lambda of: of.bytes),
+        ),
+        C("work_kernel_ns", "ns", "kernel time, if flops is known", lambda at: _of_work(at, lambda of: of.kernel_ns)),
         C(
             "module",
             "",

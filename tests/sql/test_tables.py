@@ -222,7 +222,7 @@ def test_profiles_that_are_no_ranks_have_a_reason():
     assert reasons == [("rank0", False, None), ("rank1", False, None), ("rank1 copy", True, "same_rank")]
 
 
-TABLE_VIEWS = ("operators", "kernels", "launches", "modules", "overview", "memory")
+TABLE_VIEWS = ("operators", "kernels", "roofline", "launches", "modules", "overview", "memory")
 # Tables whose queries hold for whole traces only.
 OF_ALL_STEPS = {"modules", "memory_operators_outermost"}
 

@@ -19,6 +19,7 @@ from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Dots, Figures, Limit, Notice, Notices, Payload, Scatter, Sort
+from tb_plugin.sql.statements import with_sql
 from tb_plugin.views.roofline import VIEW
 
 METRICS = SHARED.adding(
@@ -88,7 +89,7 @@ class Roofline(DeclaredView, entry=VIEW):
         if notes := _notes(trace, above):
             payloads["notes"] = Notices("notes", "About these rates", "data", notes)
         facts = {"roofline.flops": int(flops), "roofline.bytes": int(moved), "roofline.kernel_ns": kernel_ns}
-        return Part(selection.coverage, facts, {"roofline": frame}, payloads, (*payloads, "roofline"))
+        return Part(selection.coverage, facts, with_sql({"roofline": frame}, params), payloads, (*payloads, "roofline"))
 
 
 def _table(calls: Calls, work: OperatorWork) -> tuple[Frame, int]:
