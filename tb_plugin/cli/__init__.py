@@ -163,6 +163,21 @@ def _add_sql(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", default="", metavar="FILE", help="write to this file instead of stdout")
 
 
+def _add_whatif(parser: argparse.ArgumentParser) -> None:
+    _add_path(parser)
+    parser.add_argument(
+        "--scale",
+        action="append",
+        default=[],
+        metavar="KIND:NAME=FACTOR",
+        help="time of an operator, kernel or class, such as operator:aten::mm=0.5; "
+        "or communication, copies, data_loading, launches, such as copies=0 (repeatable)",
+    )
+    _add_steps(parser)
+    parser.add_argument("--window", default="", help=_WINDOW)
+    _add_output(parser)
+
+
 def _add_export(parser: argparse.ArgumentParser) -> None:
     _add_path(parser)
     parser.add_argument("--window", default="", help=_WINDOW)
@@ -284,6 +299,7 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "diff": ("compare two profiles; fail if a change exceeds a limit", _add_diff),
     "stacks": ("write stacks for a flame graph or for speedscope", _add_stacks),
     "sql": ("run a SQL query over the events of profiles", _add_sql),
+    "whatif": ("compute step times if work were shorter, longer or gone", _add_whatif),
     "export": ("write profiles as Parquet, Arrow or Chrome JSON", _add_export),
     "summarize": ("compute rank summaries, so that the page Ranks opens without the traces", _add_summarize),
     "mcp": ("answer questions of agents on stdin and stdout (Model Context Protocol)", _add_mcp),

@@ -51,8 +51,12 @@ def _largest_reduction(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int
     return found, more + less
 
 
-def time_saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
+def time_saved(
+    trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool, may_cost: bool = False
+) -> Int64:
     """Returns the time that each change alone would save, in nanoseconds over all ``steps``.
+
+    With ``may_cost``, the result is negative if the change costs time; otherwise, it is then 0.
 
     If ``careful`` is True, the result is a lower bound: launch latencies and gaps between kernels keep their usual
     length. Otherwise, both are zero, and the result is an upper bound. If ``steps`` contains all recorded steps,
@@ -68,7 +72,8 @@ def time_saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], caref
     worth = np.array([change.worth for change in changes], np.int64)
     # Clipped, because work outside of the steps may also move. Time blocked by the profiler is not repeated by ``worth``.
     profiler_ns = measure(intersect(profiler_waits(trace), union(steps.start_ns, steps.end_ns)))
-    found: Int64 = np.clip((gained + (length - profiler_ns) * (worth - 1)) // worth, 0, length)
+    least = None if may_cost else 0
+    found: Int64 = np.clip((gained + (length - profiler_ns) * (worth - 1)) // worth, least, length)
     return found
 
 

@@ -27,7 +27,7 @@ VIEW = ViewEntry(
     __name__,
     "roofline",
     "Roofline",
-    order=65,
+    order=68,
     model=TRACE,
     traits=Traits("operators", phase_note=""),
     missing=_missing,

@@ -28,7 +28,7 @@ METRICS = SHARED.adding(
         "ns",
         {
             "work_kernel_ns": ("Kernel time", "Kernel time of the calls.", SUM),
-            "least_ns": ("Least time", "FLOPs at the peak rate, or bytes at the peak bandwidth: the larger time.", SUM),
+            "least_ns": ("Least time", "The longer time of FLOPs and bytes at peak rates.", SUM),
         },
     ),
     define(
@@ -47,7 +47,7 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ratio",
         {
-            "peak_ratio": ("Peak share", "Least time divided by kernel time; empty above 105 %."),
+            "peak_ratio": ("Peak share", "Least time per kernel time; empty above 105 %."),
             "covered_ratio": ("Kernel time covered", "Kernel time of calls with known FLOPs and bytes."),
         },
     ),
@@ -55,7 +55,7 @@ METRICS = SHARED.adding(
     define(
         CHOSEN,
         "text",
-        {"bound": ("Limited by", "The larger part of the least time; launch: less than 5 µs per call.")},
+        {"bound": ("Limited by", "Larger part of the least time; launch: below 5 µs.")},
     ),
 )
 # A higher share of the peak is an error of the formula or of a clock, or data in a cache.

@@ -1,0 +1,157 @@
+"""Changes that make work shorter or longer by a factor."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+import msgspec
+import numpy as np
+
+from tb_plugin.analysis.blocking_calls import waits_for_device
+from tb_plugin.analysis.forest import Forest
+from tb_plugin.analysis.kernel_classes import classify_kernels, word_of
+from tb_plugin.analysis.operator_calls import call_nesting, is_call
+from tb_plugin.analysis.simulate.change import Change
+from tb_plugin.analysis.step_shares import active_rows
+from tb_plugin.errors import BadRequest
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import places_of
+from tb_plugin.lib.intervals import EMPTY, Ranges, subtract, union
+from tb_plugin.lib.model_cache import cached_by_argument
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
+from tb_plugin.model.trace.table import TraceTable
+
+NAMED = ("operator", "kernel", "class")
+UNNAMED = ("communication", "copies", "data_loading", "launches")
+# Longer factors would only repeat a typing error.
+MAX_FACTOR = 100.0
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """Work, and the factor of its time; 0 = the work is gone."""
+
+    kind: str
+    name: str
+    factor: float
+
+    @property
+    def text(self) -> str:
+        return f"{self.kind}:{self.name}={self.factor:g}" if self.name else f"{self.kind}={self.factor:g}"
+
+
+def parsed_scale(text: str) -> Scale:
+    """Parses ``operator:aten::mm=0.5`` or ``communication=0``. Names may contain ``*``. Raises BadRequest."""
+    what, _, number = text.rpartition("=")
+    kind, _, name = what.partition(":")
+    try:
+        factor = float(number)
+    except ValueError:
+        factor = -1.0
+    hint = (
+        "Write KIND:NAME=FACTOR, such as operator:aten::mm=0.5, with the kinds "
+        f"{', '.join(NAMED)}; or KIND=FACTOR with {', '.join(UNNAMED)}."
+    )
+    if kind not in (*NAMED, *UNNAMED) or bool(name) != (kind in NAMED):
+        raise BadRequest(f"{text[:80]!r} is not a change.", "scale", hint)
+    if not 0 <= factor <= MAX_FACTOR:
+        raise BadRequest(f"The factor in {text[:80]!r} is not a number from 0 to {MAX_FACTOR:g}.", "scale", hint)
+    if factor > 1 and kind in ("data_loading", "launches"):
+        raise BadRequest("CPU time can only become shorter.", "scale", "Use a factor from 0 to 1.")
+    return Scale(kind, name, factor)
+
+
+def scaled(trace: TraceTable, scale: Scale) -> tuple[Change, Change] | None:
+    """Returns the changes for the lower and the upper bound of the saving; None without such work.
+
+    For the lower bound, waits of the host for a device keep their time. Raises BadRequest for an unknown class.
+    """
+    work, calls = _work_and_calls(trace, scale)
+    rows = np.flatnonzero(work)
+    begin, end = trace.start_ns[calls], trace.ends(calls)
+    if not len(rows) and not len(calls):
+        return None
+    host = _shortened(begin, end, scale.factor)
+    less = np.rint(trace.dur_ns[rows] * (1 - scale.factor)).astype(np.int64)
+    waits = waits_for_device(trace)
+    sure = subtract(host, union(trace.start_ns[waits], trace.ends(np.flatnonzero(waits))))
+    return Change(sure, rows, less), Change(host, rows, less)
+
+
+def _shortened(begin: Int64, end: Int64, factor: float) -> Ranges:
+    """Returns the ranges that disappear: the first part of each call."""
+    if factor >= 1 or not len(begin):
+        return EMPTY
+    return union(begin, begin + np.rint((end - begin) * (1 - factor)).astype(np.int64))
+
+
+def _work_and_calls(trace: TraceTable, scale: Scale) -> tuple[Bool, Int64]:
+    """Returns a mask of the device work, and the outermost host calls, that the change affects."""
+    none = np.empty(0, np.int64)
+    match scale.kind:
+        case "kernel":
+            return of_kind(trace.kind, EventKind.KERNEL) & _named(trace, scale.name), none
+        case "class":
+            return _of_class(trace, scale.name), none
+        case "communication":
+            return of_kind(trace.kind, EventKind.KERNEL) & trace.is_collective, none
+        case "copies":
+            return of_kind(trace.kind, EventKind.MEMCPY, EventKind.MEMSET), none
+        case "data_loading":
+            return np.zeros(len(trace), np.bool_), np.flatnonzero(active_rows(trace, "dataloader"))
+        case "launches":
+            launch = trace.launch[of_kind(trace.kind, *DEVICE_WORK)]
+            return np.zeros(len(trace), np.bool_), np.unique(launch[launch != MISSING]).astype(np.int64)
+        case _:
+            return _of_operators(trace, scale.name)
+
+
+def kernel_classes_in(trace: TraceTable) -> list[str]:
+    """Returns the classes of the kernels, communication excluded."""
+    kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & ~trace.is_collective)
+    return [word_of(each) for each in np.unique(classify_kernels(trace).of(trace.name[kernels])).tolist()]
+
+
+def _of_class(trace: TraceTable, name: str) -> Bool:
+    classes = {word_of(each): each for each in KernelClass}
+    if name not in classes:
+        raise BadRequest(f"There is no kernel class {name[:40]!r}.", "scale", f"Classes: {', '.join(classes)}.")
+    kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
+    found = np.zeros(len(trace), np.bool_)
+    found[kernels] = classify_kernels(trace).of(trace.name[kernels]) == classes[name]
+    return found
+
+
+class _Calls(msgspec.Struct, frozen=True, eq=False):
+    row: Int64
+    position: Int32
+    """Index of the call of each row; -1 = none, also as an additional last element."""
+    forest: Forest
+
+
+@cached_by_argument
+def _calls(trace: TraceTable) -> _Calls:
+    row = np.flatnonzero(is_call(trace))
+    position = places_of(row, len(trace))
+    return _Calls(row, position, Forest(position[call_nesting(trace).call[row]]))
+
+
+def _of_operators(trace: TraceTable, name: str) -> tuple[Bool, Int64]:
+    calls = _calls(trace)
+    chosen = _named(trace, name)[calls.row]
+    inside = np.append(_below(calls.forest, chosen), False)
+    work = of_kind(trace.kind, *DEVICE_WORK) & inside[calls.position[trace.operator]]
+    return work, calls.row[chosen & ~inside[calls.forest.parent]]
+
+
+def _below(forest: Forest, chosen: Bool) -> Bool:
+    """Returns whether each call is chosen or nested in a chosen call."""
+    inside = chosen.copy()
+    for rows in forest.levels[1:]:
+        inside[rows] |= inside[forest.parent[rows]]
+    return inside
+
+
+def _named(trace: TraceTable, name: str) -> Bool:
+    if "*" in name:
+        return trace.strings.where(lambda text: fnmatchcase(text, name))[trace.name]
+    return trace.strings.where(lambda text: text == name)[trace.name]

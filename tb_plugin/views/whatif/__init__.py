@@ -1,0 +1,38 @@
+"""The ``whatif`` view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
+
+if TYPE_CHECKING:
+    from tb_plugin.model.trace.table import TraceTable
+
+
+def _missing(trace: TraceTable) -> Missing | None:
+    if not len(trace.steps.label):
+        return Missing("The trace has no steps.", trace.recorder.todo("steps_missing"))
+    if not trace.report.complete:
+        return Missing("The file is truncated, so the end of the last step is unknown.", "")
+    return None
+
+
+VIEW = ViewEntry(
+    __name__,
+    "whatif",
+    "What if",
+    order=69,
+    model=TRACE,
+    traits=Traits("operators", phase_note=""),
+    missing=_missing,
+    http=ViewText(
+        payloads="`summary` (Figures: step time), `whatif` (Table).",
+        tables="`whatif` (the changes of `scale`, each alone and all together; without `scale`, the ten that save most).",
+        parameters=(
+            "`scale=KIND:NAME=FACTOR` (repeatable) changes the time of operators, kernels, kernel classes or of "
+            "`communication`, `copies`, `data_loading`, `launches`."
+        ),
+    ),
+)

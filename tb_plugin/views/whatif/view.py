@@ -1,0 +1,119 @@
+"""New step times if work were shorter, longer or gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Frame, Params, Part
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.operator_calls import operator_calls
+from tb_plugin.analysis.selection import select_rows, steps_of
+from tb_plugin.analysis.simulate import Change, merge_changes, time_saved
+from tb_plugin.analysis.simulate.scaled import UNNAMED, Scale, kernel_classes_in, parsed_scale, scaled
+from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.errors import BadRequest
+from tb_plugin.lib.groupby import group
+from tb_plugin.model.trace.schema import EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Figures, Payload, Sort
+from tb_plugin.views.whatif import VIEW
+
+METRICS = SHARED.adding(
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "whatif_step_ns": ("Step time", "Mean step duration."),
+            "saved_low_ns": ("Saved, low", "Lower bound per step; negative: longer steps."),
+            "saved_high_ns": ("Saved, high", "Upper bound per step."),
+            "new_step_ns": ("New step time", "Step time minus the lower bound."),
+        },
+    ),
+    define(CHOSEN, "code", {"change": ("Change", "Work and the factor of its time.")}),
+)
+_KEYS = ("change", "saved_low_ns", "saved_high_ns", "new_step_ns")
+# Operators by device time and by CPU time that are tried.
+TRIED_OPERATORS = 5
+# Changes that the table lists.
+MOST_CHANGES = 10
+MAX_CHOSEN = 20
+ALL = "all together"
+
+
+class WhatIf(DeclaredView, entry=VIEW):
+    selects = "events"
+    own = ("scale",)
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        chosen = [parsed_scale(text) for text in params.values("scale")]
+        if len(chosen) > MAX_CHOSEN:
+            raise BadRequest(f"At most {MAX_CHOSEN} changes are computed.", "scale", "Ask for fewer changes.")
+        steps = steps_of(trace, params.steps)
+        step_ns = int((steps.end_ns - steps.start_ns).sum()) // max(len(steps.label), 1)
+        every = [(scale.text, _existing(trace, scale)) for scale in chosen]
+        if len(every) > 1:
+            low, high = zip(*(pair for _, pair in every), strict=True)
+            every.append((ALL, (merge_changes(low), merge_changes(high))))
+        if every:
+            frame = _frame(trace, "Changes", every, params, step_ns, is_sorted=False)
+        else:
+            tried = [(scale.text, found) for scale in _candidates(trace, params) if (found := scaled(trace, scale))]
+            frame = _frame(trace, "Changes that save most", tried, params, step_ns)
+        payloads: dict[str, Payload] = {
+            "summary": Figures("summary", "Step", "", METRICS.measured(whatif_step_ns=step_ns))
+        }
+        return Part(select_rows(trace, *params.chosen).coverage, {}, {VIEW.id: frame}, payloads, (*payloads, VIEW.id))
+
+
+def _candidates(trace: TraceTable, params: Params) -> list[Scale]:
+    """Returns work that may be worth a change: the longest operators and classes, and each kind without a name."""
+    calls = operator_calls(trace, select_rows(trace, params.steps))
+    groups = group(calls.name)
+    names = calls.texts.take(calls.name[groups.first]).to_pylist()
+    longest = []
+    for time in (groups.sum(calls.device_self_ns), groups.sum(calls.host_self_ns)):
+        order = np.argsort(-time, kind="stable")[:TRIED_OPERATORS]
+        longest += [names[at] for at in order if time[at] > 0]
+    kinds = [Scale("operator", str(name), 0.0) for name in dict.fromkeys(longest)]
+    if (trace.kind == EventKind.KERNEL).any():
+        kinds += [Scale("class", word, 0.0) for word in kernel_classes_in(trace)]
+    return kinds + [Scale(kind, "", 0.0) for kind in UNNAMED]
+
+
+def _existing(trace: TraceTable, scale: Scale) -> tuple[Change, Change]:
+    found = scaled(trace, scale)
+    if found is None:
+        what = f"{scale.kind} {scale.name}".strip()
+        raise BadRequest(f"The trace has no {what}.", "scale", "Check the name; it may contain *.")
+    return found
+
+
+def _frame(
+    trace: TraceTable,
+    title: str,
+    changes: Sequence[tuple[str, tuple[Change, Change]]],
+    params: Params,
+    step_ns: int,
+    is_sorted: bool = True,
+) -> Frame:
+    steps = steps_of(trace, params.steps)
+    count = max(len(steps.label), 1)
+    low = time_saved(trace, steps, [low for _, (low, _) in changes], careful=True, may_cost=True)
+    high = np.maximum(time_saved(trace, steps, [high for _, (_, high) in changes], careful=False, may_cost=True), low)
+    order = np.lexsort((-low, -high))[:MOST_CHANGES] if is_sorted else np.arange(len(changes))
+    if is_sorted:
+        order = order[high[order] > 0]
+    low, high = low[order] // count, high[order] // count
+    data = pa.table(
+        {
+            "change": pa.array([changes[at][0] for at in order.tolist()], pa.large_string()),
+            "saved_low_ns": pa.array(low),
+            "saved_high_ns": pa.array(high),
+            "new_step_ns": pa.array(step_ns - low),
+        }
+    )
+    sort = Sort("saved_high_ns", True) if is_sorted else None
+    return Frame(VIEW.id, title, METRICS.columns(*_KEYS, share=("saved_high_ns",)), data, ("change",), "change", sort)

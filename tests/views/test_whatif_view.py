@@ -1,0 +1,135 @@
+"""Changes by name: what they select, what they save, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tb_plugin import cli
+from tb_plugin.analysis.simulate.scaled import Scale, parsed_scale, scaled
+from tb_plugin.errors import BadRequest
+from tb_plugin.registry import analysis_by_id
+from tests.builders import kernel, memcpy, part, trace
+from tests.samples import SAMPLES
+from tests.views.test_what_if import WHAT, passed
+
+
+def chosen(table, *scales):
+    """Lower and upper saving per step of each change, microseconds."""
+    found = part(table, "whatif", extra=tuple(("scale", text) for text in scales)).frames["whatif"].data.to_pylist()
+    return {row["change"]: (row["saved_low_ns"] / 1000, row["saved_high_ns"] / 1000) for row in found}
+
+
+def busy():
+    """Two kernels of 100, queued; the step ends with the second, at 205."""
+    builder = trace().step(1, 0, 50).op("aten::mm", 0, 2).launches(kernel("gemm", 100, 5), dur=2)
+    return builder.op("aten::relu", 30, 2).launches(kernel("relu", 100, 105), dur=2)
+
+
+def test_kernels_of_a_busy_device():
+    table = busy().table()
+    assert chosen(table, "kernel:gemm=0.5") == {"kernel:gemm=0.5": (50, 50)}
+    assert chosen(table, "kernel:*=0.5") == {"kernel:*=0.5": (100, 100)}
+    assert chosen(table, "kernel:*=0.1") == {"kernel:*=0.1": (155, 155)}, "the host ends at 50"
+    assert chosen(table, "kernel:gemm=2") == {"kernel:gemm=2": (-100, -100)}
+    assert chosen(table, "operator:aten::mm=0.5") == {"operator:aten::mm=0.5": (50, 50)}
+    assert chosen(table, "class:gemm=0.5") == {"class:gemm=0.5": (50, 50)}
+
+
+def test_all_together_is_one_more_row():
+    found = chosen(busy().table(), "kernel:gemm=0.5", "kernel:relu=0.5")
+    assert list(found) == ["kernel:gemm=0.5", "kernel:relu=0.5", "all together"]
+    assert found["all together"] == (100, 100)
+
+
+def test_an_operator_has_the_work_of_nested_calls():
+    builder = trace().step(1, 0, 100).op("aten::linear", 0, 40).op("aten::addmm", 5, 20)
+    table = builder.launches(kernel("gemm", 10, 30)).op("aten::linear", 50, 10).table()
+    low, high = scaled(table, Scale("operator", "aten::linear", 0.0))
+    assert [table.strings[i] for i in table.name[high.row]] == ["gemm"]
+    assert (high.host.start.tolist(), high.host.end.tolist()) == ([0, 50_000], [40_000, 60_000])
+    assert low.less_ns.tolist() == [10_000]
+
+
+def test_half_a_call_is_its_first_half_and_waits_are_not_sure():
+    builder = trace().step(1, 0, 100).op("aten::item", 0, 40)
+    table = builder.call(10, 20, name="cudaStreamSynchronize").table()
+    low, high = scaled(table, Scale("operator", "aten::item", 0.5))
+    assert (high.host.start.tolist(), high.host.end.tolist()) == ([0], [20_000])
+    assert (low.host.start.tolist(), low.host.end.tolist()) == ([0], [10_000])
+
+
+def test_kinds_without_a_name():
+    builder = busy().launches(memcpy(30, 300), at=35, dur=5, name="cudaMemcpyAsync")
+    builder.op("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 40, 9, category="user_annotation")
+    table = builder.table()
+    texts = [table.strings[i] for i in table.name]
+    for kind, names, host in (
+        ("copies", ["Memcpy HtoD (Pinned -> Device)"], 0),
+        ("communication", None, 0),
+        ("data_loading", [], 9_000),
+        ("launches", [], 2_000 + 2_000 + 5_000),
+    ):
+        found = scaled(table, Scale(kind, "", 0.0))
+        if names is None:
+            assert found is None
+            continue
+        assert [texts[row] for row in found[1].row] == names
+        assert int((found[1].host.end - found[1].host.start).sum()) == host
+
+
+@given(st.lists(WHAT, min_size=1, max_size=25))
+def test_a_program_run_again_with_faster_kernels_saves_what_the_bounds_say(program):
+    program = [("launch", 5), ("twice", 7), *((what, n) for what, n in program if what != "extra")]
+    recorded, again = passed(program, False, 1), passed(program, True, 1)
+    gain = max(recorded.now, recorded.free) - max(again.now, again.free)
+    low, high = chosen(recorded.builder.table(), "kernel:twice=0.5")["kernel:twice=0.5"]
+    assert low <= gain <= high
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "mm", "operator=0", "kernel:x", "kernel:x=-1", "kernel:x=nan", "kernel:x=1e9", "copies:x=0", "launches=2"],
+)
+def test_what_is_no_change_is_refused(text):
+    with pytest.raises(BadRequest):
+        parsed_scale(text)
+
+
+def test_a_name_with_equal_signs_and_colons():
+    assert parsed_scale("kernel:void f<a=1>(b::c)=0.25") == Scale("kernel", "void f<a=1>(b::c)", 0.25)
+
+
+def test_work_that_is_not_there_is_refused():
+    with pytest.raises(BadRequest, match="no kernel nothing"):
+        chosen(busy().table(), "kernel:nothing=0")
+    with pytest.raises(BadRequest, match="no kernel class"):
+        chosen(busy().table(), "class:nothing=0")
+
+
+def test_the_largest_come_first_and_nothing_saves_more_than_the_step():
+    found = analysis_by_id("whatif")
+    table = busy().table()
+    assert found.missing(table) is None
+    rows = part(table, "whatif").frames["whatif"].data.to_pylist()
+    high = [row["saved_high_ns"] for row in rows]
+    assert high == sorted(high, reverse=True) and 0 < len(rows) <= 10
+    for row in rows:
+        assert 0 <= row["saved_low_ns"] <= row["saved_high_ns"] <= 205_000
+        assert row["new_step_ns"] == 205_000 - row["saved_low_ns"]
+    assert np.all([row["change"].endswith("=0") for row in rows])
+
+
+def test_the_command(capsys):
+    path = str(SAMPLES / "synthetic_gpu")
+    assert cli.main(["whatif", path, "--scale", "operator:aten::mm=0.5", "--format", "json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["payloads"]["whatif"]["rows"][0]["change"] == "operator:aten::mm=0.5"
+    assert cli.main(["whatif", path, "--scale", "operator:aten::nothing=0"]) == 2
+    assert "The trace has no operator aten::nothing." in capsys.readouterr().err
+    assert cli.main(["whatif", path]) == 0
+    assert "Changes that save most" in capsys.readouterr().out
