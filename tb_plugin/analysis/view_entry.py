@@ -134,7 +134,7 @@ class DeclaredView:
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         chosen = {"": (), "steps": (params.steps,), "events": params.chosen}[self.selects]
-        return (*chosen, *(params.get(key) for key in self.own))
+        return (*chosen, *(params.values(key) for key in self.own))
 
     def answer(self: Analysis[Any], parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the answer for one profile. Views of several profiles override this method."""

@@ -21,6 +21,7 @@ import { BackwardPass } from './operators/backward'
 import { ExecutionNodes } from './operators/executionNodes'
 import { Kernels } from './operators/kernels'
 import { Operators } from './operators/operators'
+import { WhatIf } from './operators/whatIf'
 import { Overview } from './overview/overview'
 import { QueryPage } from './query/query'
 import { Cluster } from './ranks/cluster'
@@ -45,6 +46,7 @@ const PAGES: Record<string, ComponentType<PageProps>> = {
   graphs: Graphs,
   compiled: Compiled,
   backward: BackwardPass,
+  whatif: WhatIf,
   stacks: Stacks,
   stack_profile: StackProfile,
   segments: Segments,

@@ -1,0 +1,29 @@
+// Changes of the time of work, as the server reads them: KIND:NAME=FACTOR.
+
+/** Titles by kind. */
+export const KINDS = {
+  operator: 'Operator',
+  kernel: 'Kernel',
+  class: 'Kernel class',
+  communication: 'Communication',
+  copies: 'Copies',
+  data_loading: 'Data loading',
+  launches: 'Launches',
+} as const
+export type Kind = keyof typeof KINDS
+
+const NAMED: readonly Kind[] = ['operator', 'kernel', 'class']
+
+export const hasName = (kind: Kind) => NAMED.includes(kind)
+
+export const scaleOf = (kind: Kind, name: string, factor: string) =>
+  hasName(kind) ? `${kind}:${name.trim()}=${factor}` : `${kind}=${factor}`
+
+/** The same work with another factor. */
+export const withFactor = (scale: string, factor: string) => `${scale.slice(0, scale.lastIndexOf('='))}=${factor}`
+
+/** Adds a change; it replaces another factor of the same work. */
+export const added = (scales: readonly string[], scale: string) => [
+  ...scales.filter((each) => withFactor(each, '') !== withFactor(scale, '')),
+  scale,
+]

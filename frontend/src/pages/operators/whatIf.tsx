@@ -1,0 +1,126 @@
+// Step times if work were shorter, longer or gone.
+import { Button, NumberInput, TextInput } from '@mantine/core'
+import { useState } from 'react'
+import { NoticesCard } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { numberOf, payloadByName } from '../../parts/payloadByName'
+import { TablePage } from '../../parts/tablePage'
+import { useQuery, useView } from '../../state/data'
+import { joinList, splitList } from '../../state/tensorboardHash'
+import { setRoute, useRoute } from '../../state/urlState'
+import { Card, SmallButton, Value } from '../../widgets/basics'
+import { Choice } from '../../widgets/choice'
+import { added, hasName, KINDS, type Kind, scaleOf, withFactor } from './scales'
+import frameCss from '../../parts/viewFrame.module.css'
+import textCss from '../../widgets/text.module.css'
+import css from './whatIf.module.css'
+
+const GROUPS = [{ table: 'whatif', label: 'Changes' }]
+
+export function WhatIf({ base }: PageProps) {
+  const scales = splitList(useRoute().scale)
+  const asked = useQuery(base, { scale: scales })
+  const resource = useView('whatif', asked)
+  const choose = (next: readonly string[]) => setRoute({ scale: joinList(next) }, true)
+  const add = (scale: string) => choose(added(scales, scale))
+  return (
+    <div className={frameCss.page}>
+      <Card
+        title="What if"
+        subtitle="A simulation replays the steps in their recorded order. Other ranks stay as they are."
+      >
+        <div className={css.form}>
+          <Form onAdd={add} />
+          {scales.length > 0 && (
+            <div className={css.chosen}>
+              {scales.map((scale) => (
+                <SmallButton
+                  key={scale}
+                  aria-label={`Remove ${scale}`}
+                  rightSection="×"
+                  onClick={() => choose(scales.filter((each) => each !== scale))}
+                >
+                  <span className={textCss.mono}>{scale}</span>
+                </SmallButton>
+              ))}
+              <SmallButton onClick={() => choose([])}>Remove all</SmallButton>
+            </div>
+          )}
+        </div>
+      </Card>
+      <TablePage
+        view="whatif"
+        resource={resource}
+        base={asked}
+        bones={120}
+        waits
+        top={(view) => (
+          <>
+            <p className={css.step}>
+              A step takes{' '}
+              <Value value={numberOf(payloadByName(view, 'summary', 'figures'), 'whatif_step_ns')} unit="ns" />.{' '}
+              {scales.length
+                ? 'The table shows each change alone, and all together.'
+                : 'The table shows which work would save most if it were gone.'}
+            </p>
+            <NoticesCard view={view} />
+          </>
+        )}
+        groups={GROUPS}
+        placeholder="Search changes, text or /regex/"
+        detail={(row) => {
+          const change = String(row.change)
+          return change.includes('=') ? (
+            <div className={css.chosen}>
+              <SmallButton onClick={() => add(change)}>Choose this change</SmallButton>
+              <SmallButton onClick={() => add(withFactor(change, '0.5'))}>Half the time</SmallButton>
+            </div>
+          ) : null
+        }}
+      />
+    </div>
+  )
+}
+
+function Form({ onAdd }: { onAdd: (scale: string) => void }) {
+  const [kind, setKind] = useState<Kind>('operator')
+  const [name, setName] = useState('')
+  const [factor, setFactor] = useState<string | number>(0.5)
+  const isReady = factor !== '' && (name.trim() !== '' || !hasName(kind))
+  return (
+    <form
+      className={css.fields}
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (isReady) onAdd(scaleOf(kind, name, String(factor)))
+      }}
+    >
+      <Choice label="Kind of work" value={kind} options={KINDS} onChange={(next) => setKind(next as Kind)} />
+      {hasName(kind) && (
+        <TextInput
+          size="xs"
+          className={css.name}
+          aria-label="Name"
+          placeholder={kind === 'class' ? 'gemm' : kind === 'kernel' ? '*gemm*' : 'aten::mm'}
+          value={name}
+          onChange={({ currentTarget }) => setName(currentTarget.value)}
+        />
+      )}
+      <NumberInput
+        size="xs"
+        className={css.factor}
+        aria-label="Factor of its time; 0: gone"
+        title="Factor of its time; 0: gone"
+        prefix="× "
+        min={0}
+        max={100}
+        step={0.1}
+        value={factor}
+        onChange={setFactor}
+      />
+      <Button type="submit" size="compact-sm" disabled={!isReady}>
+        Add
+      </Button>
+    </form>
+  )
+}
