@@ -325,6 +325,15 @@ class OpenProfile:
         asked = Params(phase=phase, pattern=pattern, table=name, limit=None)
         return _table_of(self._workspace, self._place, view, asked, steps)
 
+    def what_if(self, *scales: str, steps: str = "") -> pd.DataFrame:
+        """Returns the time that changes save per step, as estimated bounds in nanoseconds.
+
+        A change is work and the factor of its time, such as ``operator:aten::mm=0.5`` or ``copies=0``. Without changes,
+        the result has the ten that save most. Raises BadRequest, NotFoundError, MissingPackage.
+        """
+        asked = Params(table="whatif", limit=None, extra=tuple(("scale", scale) for scale in scales))
+        return _table_of(self._workspace, self._place, "whatif", asked, steps)
+
     def events(self) -> pd.DataFrame:
         """Returns all duration events, in order of time.
 

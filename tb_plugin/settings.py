@@ -47,6 +47,14 @@ STEPS = _declared(
     ),
     default="none",
 )
+PEAKS = _declared(
+    "TORCH_TRACE_PEAKS",
+    (
+        "peak rates of devices in TFLOP/s and GB/s, such as `H20: fp32=44 tf32=74 fp16=148 fp8=296 bandwidth=4000`; "
+        "`;` separates devices, and a name is a regular expression"
+    ),
+    default="none",
+)
 WORKERS = _declared(
     "TORCH_TRACE_WORKERS", "maximum number of worker processes", default="depends on cores and memory, at most 4"
 )

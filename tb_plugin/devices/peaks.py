@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import re
+from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
+
+from tb_plugin import settings
+
+VARIABLE = settings.PEAKS.name
+log = logging.getLogger("torch_trace")
 
 
 class Peak(msgspec.Struct, frozen=True):
@@ -47,6 +56,51 @@ PEAKS = (
 )
 
 
+class OwnPeaks(NamedTuple):
+    """Peak rates that the user set, and what is wrong with them; "" = nothing."""
+
+    peaks: tuple[Peak, ...]
+    problem: str = ""
+
+
+def own_peaks() -> OwnPeaks:
+    """Returns the peak rates in TORCH_TRACE_PEAKS. A problem is logged once."""
+    text = os.environ.get(VARIABLE, "").strip()
+    return _parsed(text) if text else OwnPeaks(())
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> OwnPeaks:
+    try:
+        return OwnPeaks(tuple(_peak(part) for part in text.split(";") if part.strip()))
+    except ValueError as error:
+        log.warning("%s: %s. Only the built-in peak rates are used.", VARIABLE, error)
+        return OwnPeaks((), str(error))
+
+
+def _peak(text: str) -> Peak:
+    name, _, values = text.rpartition(":")
+    rates: dict[str, float] = {}
+    for item in values.split():
+        key, _, number = item.partition("=")
+        if key not in ("fp32", "tf32", "fp16", "fp8", "bandwidth"):
+            raise ValueError(f"{item[:40]!r} is not fp32, tf32, fp16, fp8 or bandwidth with a number")
+        try:
+            rates[key] = float(number)
+        except ValueError:
+            rates[key] = 0.0
+        if not 0 < rates[key] < 1e9:
+            raise ValueError(f"{item[:40]!r} has no positive number")
+    try:
+        re.compile(name.strip())
+    except re.error as error:
+        raise ValueError(f"{name.strip()[:40]!r} is not a regular expression: {error}") from error
+    if not name.strip() or not {"fp32", "fp16", "bandwidth"} <= rates.keys():
+        raise ValueError(f"{text.strip()[:60]!r} needs a device name, fp32, fp16 and bandwidth")
+    return Peak(name.strip(), rates["fp32"], rates.get("tf32"), rates["fp16"], rates.get("fp8"), rates["bandwidth"])
+
+
 def peak_of(name: str) -> Peak | None:
-    """Returns the peak rates of the device with this name, None if unknown."""
-    return next((peak for peak in PEAKS if re.search(peak.pattern, name, re.IGNORECASE)), None)
+    """Returns the peak rates of the device with this name, None if unknown. The user's rates come first."""
+    every = (*own_peaks().peaks, *PEAKS)
+    return next((peak for peak in every if re.search(peak.pattern, name, re.IGNORECASE)), None)

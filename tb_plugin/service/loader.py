@@ -17,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tb_plugin import __version__
+from tb_plugin.devices.peaks import own_peaks
 from tb_plugin.errors import CacheFileLost, Cancelled, TorchTraceError, UserError
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.registry import model_of
@@ -353,6 +354,7 @@ def cache_key(found: ProfileFiles) -> str:
     rules = class_rules()
     own = [f"classes {rules.text} {rules.problem}"] if rules != RuleFile() else []
     own += [f"steps {steps}"] if (steps := own_steps()) else []
+    own += [f"peaks {peaks}"] if (peaks := own_peaks().peaks) else []
     return "|".join([code_stamp(), f"{model.id} {model.version}", found.reader.id, *where, found.fingerprint, *own])
 
 

@@ -15,6 +15,7 @@ from tb_plugin.devices import (
     is_matrix_eligible,
     kind_of,
     matrix_use,
+    peaks,
 )
 from tb_plugin.model.trace.schema import EventKind, MatrixUse
 
@@ -191,3 +192,26 @@ def test_devices(properties, vendor, matrix):
 def test_the_trace_keys_speak_when_a_device_does_not():
     assert describe("0", {}, frozenset({"hip_runtime_version"})).vendor == "rocm"
     assert describe("0", {}, frozenset({"cuda_runtime_version"})).vendor == "cuda"
+
+
+def test_own_peaks_come_first(monkeypatch):
+    monkeypatch.setenv(
+        peaks.VARIABLE, r"\bH20\b: fp32=44 tf32=74 fp16=148 fp8=296 bandwidth=4000; H100: fp32=1 fp16=2 bandwidth=3"
+    )
+    found = peaks.peak_of("NVIDIA H20")
+    assert found is not None
+    assert (dict(found.flops)["fp16"], found.bandwidth) == (148e3, 4000)
+    assert peaks.peak_of("NVIDIA H100 80GB HBM3").bandwidth == 3
+    assert peaks.peak_of("NVIDIA H200").bandwidth == 4_800
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["H20", "H20: fp32=1", "H20: fp32=1 fp16=x bandwidth=2", "H20: speed=1", "(: fp32=1 fp16=1 bandwidth=2",
+     ": fp32=1 fp16=1 bandwidth=2", "H20: fp32=inf fp16=1 bandwidth=2"],
+)  # fmt: skip
+def test_wrong_peaks_are_told_and_ignored(monkeypatch, text):
+    monkeypatch.setenv(peaks.VARIABLE, text)
+    assert peaks.own_peaks().peaks == ()
+    assert peaks.own_peaks().problem
+    assert peaks.peak_of("NVIDIA H100 80GB HBM3").bandwidth == 3_350
