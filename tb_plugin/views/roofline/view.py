@@ -13,13 +13,13 @@ from tb_plugin.analysis.operator_calls import Calls, operator_calls
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.analysis.work.operator_work import OperatorWork, operator_work
-from tb_plugin.devices.peaks import VARIABLE, own_peaks
 from tb_plugin.lib.arrays import Bool, Float64
 from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Dots, Figures, Limit, Notice, Notices, Payload, Scatter, Sort
+from tb_plugin.settings import PEAKS
 from tb_plugin.sql.statements import with_sql
 from tb_plugin.views.roofline import VIEW
 
@@ -203,11 +203,9 @@ def _notes(trace: TraceTable, above: int) -> list[Notice]:
     used = np.unique(trace.device[(trace.kind == EventKind.KERNEL) & (trace.device != MISSING)]).tolist()
     unknown = {trace.devices[at].name or "of unknown name" for at in used if not trace.devices[at].peaks}
     found = []
-    if problem := own_peaks().problem:
-        found.append(Notice("own_peaks", "info", f"{VARIABLE} is not valid: {problem}.", ""))
     if unknown:
         text = f"The peak rates of the device {', '.join(sorted(unknown))} are unknown."
-        found.append(Notice("no_peaks", "info", text, f"Set {VARIABLE}."))
+        found.append(Notice("no_peaks", "info", text, f"Set {PEAKS.name}."))
     if above:
         text = (
             f"{above} {'row is' if above == 1 else 'rows are'} above 105 % of the peak. The data was in a cache, or a "
