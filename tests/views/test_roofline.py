@@ -177,6 +177,11 @@ def test_single_precision_is_compared_with_matrix_units_only_where_they_are_used
     builder = product(trace(), 0, 3_000, 4096, (F32, F32), "sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize")
     found, _ = roofline(product(builder, 4_000, 9_000, 2048, (F32, F32), "ampere_sgemm_128x64_nn"))
     assert found.frames["roofline"].data["peak_tflops_per_second"].to_pylist() == [67, 494]
+    # Matrix cores of AMD do not round single precision.
+    amd = product(trace(), 0, 3_000, 4096, (F32, F32), "Cijk_Ailk_Bljk_SB_MT128x128x16_MI32x32x1x1_SN")
+    amd.device(0, name="AMD Instinct MI300X", gcnArchName="gfx942:sramecc+:xnack-", computeMajor=9, computeMinor=4)
+    found = part(amd.table(), "roofline")
+    assert found.frames["roofline"].data["peak_tflops_per_second"].to_pylist() == [163.4]
 
 
 def test_only_the_outermost_call_counts_and_collectives_do_not():

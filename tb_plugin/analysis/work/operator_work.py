@@ -18,9 +18,6 @@ from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 
-# Number formats of matrix units, by number format of the inputs.
-_MATRIX_FORMAT = {"fp32": "tf32", "fp16": "fp16", "fp8": "fp8"}
-
 
 class OperatorWork(msgspec.Struct, frozen=True, eq=False):
     """Calls with work, one value per call. Peak rates are NaN if unknown."""
@@ -145,13 +142,16 @@ def _devices(trace: TraceTable, calls: Calls, some: Int64) -> Int64:
 
 def _peak_flops(trace: TraceTable, device: Int64, number_format: Int64, is_matrix: Bool, on_units: Bool) -> Float64:
     """Returns the peak operations per nanosecond. Single precision reaches that of matrix units only on them."""
-    peaks = [dict(each.peaks) for each in trace.devices] + [{}]
-    table = np.full((len(peaks), len(_FORMATS), 2), np.nan)
-    for i, of in enumerate(peaks):
+    table = np.full((len(trace.devices) + 1, len(_FORMATS), 2), np.nan)
+    for i, each in enumerate(trace.devices):
+        peaks = dict(each.peaks)
+        single = peaks.get("fp32", math.nan)
         for j, name in enumerate(_FORMATS):
             # Other work than matrix products: at most that of single precision, as far as data sheets tell.
-            table[i, j, 0] = of.get("fp32", math.nan) if name in ("fp32", "fp16", "fp8") else math.nan
-            table[i, j, 1] = of.get(_MATRIX_FORMAT.get(name, name), math.nan)
+            table[i, j, 0] = single if name in ("fp32", "fp16", "fp8") else math.nan
+            table[i, j, 1] = peaks.get(name, math.nan)
+        if "tf32" in each.precisions:
+            table[i, _FORMATS.index("fp32"), 1] = peaks.get("tf32", math.nan)
     units = is_matrix & (on_units | (number_format != _FORMATS.index("fp32")))
     found: Float64 = table[device, number_format, units.astype(np.int64)]
     return found
