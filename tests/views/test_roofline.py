@@ -154,7 +154,7 @@ def product(builder, at, dur, size, types=(F16, F16), name="gemm"):
 
 
 def roofline(builder, name=H100, **params):
-    found = part(builder.device(0, name=name).table(), "roofline", **params)
+    found = part(builder.device(0, name=name, computeMajor=9).table(), "roofline", **params)
     return found, {row["name"]: row for row in found.frames["roofline"].data.to_pylist()}
 
 
