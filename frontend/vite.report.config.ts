@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { defineConfig, mergeConfig, type Plugin } from 'vite'
-import page from './vite.config'
+import page from './vite.config.ts'
 
 const PAGE = 'report.html'
 
@@ -44,7 +44,11 @@ export default mergeConfig(
       cssCodeSplit: false,
       chunkSizeWarningLimit: 4000,
       modulePreload: false,
-      rollupOptions: { input: PAGE, output: { format: 'iife', codeSplitting: false } },
+      rollupOptions: {
+        input: PAGE,
+        output: { format: 'iife', codeSplitting: false },
+        checks: { emptyImportMeta: false },
+      },
     },
   }),
 )

@@ -1,12 +1,13 @@
 // Share: link, tables, pictures and text of the page, files of the profile.
 import { Button, Menu } from '@mantine/core'
-import { useState } from 'react'
-import { originalUrl, type Query, windowUrl } from '../api/client'
+import { useEffect, useRef, useState } from 'react'
+import { getReport, originalUrl, type Query, windowUrl } from '../api/client'
 import { fileName, type Place, placeOf } from '../lib/exportNames'
 import { format } from '../lib/format'
 import { pageMarkdown } from '../lib/markdown'
 import { pagePayloads, useCurrent } from '../state/current'
-import { shareUrl } from '../state/urlState'
+import { problemOf, whenReady } from '../state/data'
+import { readRoute, shareUrl } from '../state/urlState'
 import { useCopied } from '../widgets/basics'
 import { CopyIcon, DownloadIcon, LinkIcon } from '../widgets/icons'
 import { type PagePicture, pagePictures } from './pagePictures'
@@ -70,6 +71,8 @@ export function ShareMenu(props: {
               Table as CSV
               <small className={css.note}>{csv ? `${csv.title}, all matching rows` : 'This page has no table.'}</small>
             </Menu.Item>
+            <HtmlItem query={{ ...base, ...chosen }} ready={ready} name={nameOf()} />
+            <HtmlItem query={{ ...base, ...chosen, redact: 1 }} ready={ready} name="report" />
             {/* Prints only this frame; TensorBoard would print one sheet. */}
             <Menu.Item leftSection={<DownloadIcon />} disabled={!ready} onClick={() => window.print()}>
               Print or save as PDF
@@ -105,6 +108,49 @@ export function ShareMenu(props: {
         )}
       </Menu.Dropdown>
     </Menu>
+  )
+}
+
+/** Parameters of the page Compare that name the baseline. */
+const BASELINE = ['base_run', 'base_worker', 'base_span', 'base_steps', 'base_window', 'base_capture', 'per'] as const
+
+function baselineOf(): Query {
+  const route = readRoute()
+  if (!/diff/.test(route.view ?? '')) return {}
+  return Object.fromEntries(BASELINE.map((key) => [key, route[key]]))
+}
+
+/** Saves all pages as one HTML file. The menu stays open until the file is there. */
+function HtmlItem({ query, ready, name }: { query: Query; ready: boolean; name: string }) {
+  const [state, setState] = useState('')
+  const request = useRef<AbortController | null>(null)
+  useEffect(() => () => request.current?.abort(), [])
+  const isRedacted = 'redact' in query
+  const ask = async () => {
+    if (request.current) return
+    const abort = new AbortController()
+    request.current = abort
+    setState('Preparing the file…')
+    try {
+      const bytes = await whenReady(
+        () => getReport({ ...query, ...baselineOf() }, abort.signal),
+        () => abort.signal.aborted,
+      )
+      if (bytes) save(new Blob([bytes], { type: 'text/html' }), `${name}.html`)
+      setState('Saved')
+    } catch (error) {
+      const { what, do: todo } = problemOf(error)
+      if (!abort.signal.aborted) setState(`${what} ${todo}`)
+    }
+    request.current = null
+  }
+  return (
+    <Menu.Item leftSection={<DownloadIcon />} disabled={!ready} closeMenuOnClick={false} onClick={ask}>
+      {isRedacted ? 'HTML file, redacted' : 'HTML file'}
+      <small className={css.note} role="status">
+        {state || (isRedacted ? 'without paths, hosts and users' : 'all pages, to read offline')}
+      </small>
+    </Menu.Item>
   )
 }
 

@@ -22,7 +22,7 @@ export function stepCount({ profile, steps }: Pick<Report, 'profile' | 'steps'>)
 }
 
 /** A view as the page shows it: sums per step, CPU and GPU instead of host and device. */
-export function shownView(view: View, steps: number): View {
+export function presentedView(view: View, steps: number): View {
   const inWords = viewInWords(view)
   return steps > 1 && PER_STEP_VIEWS.has(view.id) ? viewPerStep(inWords, steps) : inWords
 }
@@ -92,7 +92,7 @@ export const evidenceOf = (table: Table, rule: string): Table => {
 }
 
 /** Whether the file holds what a link shows. */
-export const isHeld = (link: Link, { views, timeline }: Report): boolean =>
+export const isRecorded = (link: Link, { views, timeline }: Report): boolean =>
   link.view === 'timeline' ? timeline !== null : views.some(({ id, view }) => id === link.view && view !== null)
 
 export const openCommand = ({ path }: Report) => `torch-trace view ${path || 'PATH'}`

@@ -9,7 +9,7 @@ import { SavingBlock, savingsScale } from '../widgets/saving'
 import { SmallTable } from '../widgets/smallTable'
 import { usePrinting } from '../widgets/usePrinting'
 import { evidenceOf } from './data'
-import type { Held } from './reportPage'
+import type { ReportContext } from './reportPage'
 import { eventOf } from './reportTable'
 import textCss from '../widgets/text.module.css'
 import css from './findings.module.css'
@@ -17,7 +17,7 @@ import css from './findings.module.css'
 /** Findings that are open at first. */
 const OPEN = 3
 
-export function Findings({ view, held }: { view: View; held: Held }) {
+export function Findings({ view, context }: { view: View; context: ReportContext }) {
   const notices = payloadByName(view, 'findings', 'notices')?.notices ?? []
   const events = payloadByName(view, 'finding_events', 'table')
   const scale = useMemo(() => savingsScale(notices), [notices])
@@ -28,7 +28,7 @@ export function Findings({ view, held }: { view: View; held: Held }) {
         {notices.map((notice, i) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: a rule may speak twice; the order is fixed
           <li key={`${notice.rule} ${i}`} data-testid="finding" data-rule={notice.rule}>
-            <Finding notice={notice} scale={scale} events={events} isOpen={i < OPEN} held={held} />
+            <Finding notice={notice} scale={scale} events={events} isOpen={i < OPEN} context={context} />
           </li>
         ))}
       </ul>
@@ -36,8 +36,14 @@ export function Findings({ view, held }: { view: View; held: Held }) {
   )
 }
 
-function Finding(props: { notice: Notice; scale: Scale; events: Table | null; isOpen: boolean; held: Held }) {
-  const { notice, scale, events, isOpen, held } = props
+function Finding(props: {
+  notice: Notice
+  scale: Scale
+  events: Table | null
+  isOpen: boolean
+  context: ReportContext
+}) {
+  const { notice, scale, events, isOpen, context } = props
   const { evidence, snippet, saving } = notice
   const isPrinting = usePrinting()
   const table = useMemo(() => events && evidenceOf(events, notice.rule), [events, notice.rule])
@@ -83,14 +89,14 @@ function Finding(props: { notice: Notice; scale: Scale; events: Table | null; is
               without={['rule']}
               nameStyle="kernel"
               counted
-              show={{ label: 'Show in timeline', of: (row) => eventOf(row, held) }}
+              show={{ label: 'Show in timeline', of: (row) => eventOf(row, context) }}
             />
           </>
         )}
         <p className={textCss.mute}>
           {notice.confidence && `Confidence: ${notice.confidence}. `}Rule {notice.rule}.{' '}
           {evidence && (
-            <LinkButton onClick={() => held.onLink(evidence)}>{evidence.text || 'Show evidence'}</LinkButton>
+            <LinkButton onClick={() => context.onLink(evidence)}>{evidence.text || 'Show evidence'}</LinkButton>
           )}
         </p>
       </details>

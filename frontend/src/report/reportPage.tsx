@@ -10,7 +10,7 @@ import { CloseButton, LinkButton } from '../widgets/basics'
 import { Headline } from '../widgets/figures'
 import { Advice } from '../widgets/notices'
 import { PayloadCard } from '../widgets/payload'
-import { hasContent, isHeld, openCommand, type Page, pagesOf, shownView, stepCount } from './data'
+import { hasContent, isRecorded, openCommand, type Page, pagesOf, presentedView, stepCount } from './data'
 import { Findings } from './findings'
 import { ReportTable } from './reportTable'
 import { ReportTimeline } from './reportTimeline'
@@ -22,7 +22,7 @@ const TIMELINE = 'timeline'
 const idOf = (id: string) => `section-${id}`
 
 /** The report's data and its links. */
-export interface Held {
+export interface ReportContext {
   report: Report
   /** Goes to what a link shows, or says that the file does not hold it. */
   onLink: (link: Link) => void
@@ -34,7 +34,7 @@ export function ReportPage({ report }: { report: Report }) {
   const { profile, timeline } = report
   const steps = stepCount(report)
   const views = useMemo(
-    () => report.views.map((each) => (each.view ? { ...each, view: shownView(each.view, steps) } : each)),
+    () => report.views.map((each) => (each.view ? { ...each, view: presentedView(each.view, steps) } : each)),
     [report, steps],
   )
   const pages = useMemo(() => pagesOf(views), [views])
@@ -45,10 +45,10 @@ export function ReportPage({ report }: { report: Report }) {
   useEffect(() => {
     document.title = `${profile.run} / ${profile.worker} · Torch Trace report`
   }, [profile])
-  const held: Held = {
+  const context: ReportContext = {
     report,
     onLink: (link) => {
-      if (isHeld(link, report)) goTo(link.view)
+      if (isRecorded(link, report)) goTo(link.view)
       else setMessage(`This file does not hold it: open the trace with ${openCommand(report)}.`)
     },
     toEvent: (wanted) =>
@@ -70,7 +70,7 @@ export function ReportPage({ report }: { report: Report }) {
   return (
     <main id="main" className={css.report}>
       <Head report={report} />
-      {first && <Verdict view={first} job={shown('distributed')} held={held} />}
+      {first && <Verdict view={first} job={shown('distributed')} context={context} />}
       <nav className={css.contents} aria-label="Contents">
         {entries.map(({ id, title }) => (
           <LinkButton key={id} onClick={() => goTo(id)}>
@@ -80,7 +80,7 @@ export function ReportPage({ report }: { report: Report }) {
       </nav>
       {findings && (
         <Section id={FINDINGS} title="Findings">
-          <Findings view={findings} held={held} />
+          <Findings view={findings} context={context} />
         </Section>
       )}
       {timeline && (
@@ -89,7 +89,7 @@ export function ReportPage({ report }: { report: Report }) {
         </Section>
       )}
       {pages.map((page) => (
-        <PageSection key={page.id} page={page} first={profile.default_view} held={held} />
+        <PageSection key={page.id} page={page} first={profile.default_view} context={context} />
       ))}
       <Missing report={report} />
       {message && (
@@ -149,7 +149,7 @@ const isAnswer = (payload: Payload): payload is Notices => payload.kind === 'not
 const isHeadline = (payload: Payload): payload is Figures => payload.kind === 'figures' && payload.style === 'headline'
 
 /** The answer of a view: its sentences and headline figures. */
-function Verdict({ view, job, held }: { view: View; job?: View | null; held: Held }) {
+function Verdict({ view, job, context }: { view: View; job?: View | null; context: ReportContext }) {
   const payloads = Object.values(view.payloads)
   const verdict = job ? (payloadByName(job, 'verdict', 'notices')?.notices ?? []) : []
   const notices = [...verdict, ...payloads.filter(isAnswer).flatMap((each) => each.notices)]
@@ -161,7 +161,7 @@ function Verdict({ view, job, held }: { view: View; job?: View | null; held: Hel
         <HeadlineSentence key={`${notice.rule} ${notice.text}`} severity={notice.severity}>
           <Advice notice={notice} />{' '}
           {notice.evidence && (
-            <LinkButton onClick={() => notice.evidence && held.onLink(notice.evidence)}>
+            <LinkButton onClick={() => notice.evidence && context.onLink(notice.evidence)}>
               {notice.evidence.text || 'Show evidence'}
             </LinkButton>
           )}
@@ -179,7 +179,7 @@ const Section = ({ id, title, children }: { id: string; title: string; children:
   </section>
 )
 
-function PageSection({ page, first, held }: { page: Page; first: string; held: Held }) {
+function PageSection({ page, first, context }: { page: Page; first: string; context: ReportContext }) {
   const views = page.views.filter(({ id }) => id !== FINDINGS)
   const isOne = views.length === 1
   return (
@@ -190,12 +190,12 @@ function PageSection({ page, first, held }: { page: Page; first: string; held: H
             <div key={id} id={idOf(id)} className={css.view}>
               {!isOne && <h3 tabIndex={-1}>{title}</h3>}
               {isOne && <span tabIndex={-1} />}
-              {id !== first && <Verdict view={view} held={held} />}
-              <Payloads view={view} held={held} />
+              {id !== first && <Verdict view={view} context={context} />}
+              <Payloads view={view} context={context} />
               {omitted.length > 0 && (
                 <p className={textCss.none}>
                   This file does not hold: {omitted.join(', ')}. Open the trace with{' '}
-                  <code>{openCommand(held.report)}</code>.
+                  <code>{openCommand(context.report)}</code>.
                 </p>
               )}
             </div>
@@ -209,7 +209,7 @@ function PageSection({ page, first, held }: { page: Page; first: string; held: H
 const SHOWN_ELSEWHERE = new Set(['findings', 'finding_events', 'savings', 'together'])
 const WIDE = new Set<Payload['kind']>(['table', 'tree', 'notices'])
 
-function Payloads({ view, held }: { view: View; held: Held }) {
+function Payloads({ view, context }: { view: View; context: ReportContext }) {
   const headline = Object.values(view.payloads).find(isHeadline)
   const rest = Object.entries(view.payloads).filter(
     ([name, payload]) =>
@@ -220,9 +220,9 @@ function Payloads({ view, held }: { view: View; held: Held }) {
       {rest.map(([name, payload]) => (
         <div key={name} className={WIDE.has(payload.kind) ? css.wide : css.narrow}>
           {payload.kind === 'table' ? (
-            <ReportTable table={payload} view={view.id} held={held} />
+            <ReportTable table={payload} view={view.id} context={context} />
           ) : (
-            <PayloadCard payload={payload} onLink={held.onLink} />
+            <PayloadCard payload={payload} onLink={context.onLink} />
           )}
         </div>
       ))}

@@ -7,13 +7,13 @@ import { Card, SmallButton } from '../widgets/basics'
 import { SmallTable } from '../widgets/smallTable'
 import { usePrinting } from '../widgets/usePrinting'
 import { sortedTable } from './data'
-import type { Held } from './reportPage'
+import type { ReportContext } from './reportPage'
 
 /** Rows that are shown at once. */
 const FIRST = 10
 const KERNELS = /kernel|graph_nodes/
 
-export function ReportTable({ table, view, held }: { table: Table; view: string; held: Held }) {
+export function ReportTable({ table, view, context }: { table: Table; view: string; context: ReportContext }) {
   const [order, setOrder] = useState<{ key: string; descending: boolean } | null>(null)
   const [all, setAll] = useState(false)
   const isPrinting = usePrinting()
@@ -33,7 +33,7 @@ export function ReportTable({ table, view, held }: { table: Table; view: string;
         counted
         nameStyle={KERNELS.test(`${view} ${table.name}`) ? 'kernel' : 'plain'}
         onSort={(key, descending) => setOrder({ key, descending })}
-        show={hasEvents ? { label: 'Show in timeline', of: (row) => eventOf(row, held) } : undefined}
+        show={hasEvents ? { label: 'Show in timeline', of: (row) => eventOf(row, context) } : undefined}
       />
       {length > FIRST && !isPrinting && (
         <SmallButton aria-expanded={all} onClick={() => setAll(!all)}>
@@ -44,4 +44,5 @@ export function ReportTable({ table, view, held }: { table: Table; view: string;
   )
 }
 
-export const eventOf = ({ event }: Row, held: Held) => (typeof event === 'number' ? held.toEvent(event) : null)
+export const eventOf = ({ event }: Row, context: ReportContext) =>
+  typeof event === 'number' ? context.toEvent(event) : null

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.timeline.pyramid import Items, Level, Pyramid
 from tb_plugin.analysis.timeline.tiles import category_of
-from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import number_groups
 from tb_plugin.payloads import ReportEvents, ReportTimeline, TimelineLevel
 from tb_plugin.views.timeline.view import busy_of, head_of
@@ -85,7 +85,7 @@ def _unless_all(value: int, column: npt.NDArray[np.generic]) -> list[int]:
     return [] if (column == value).all() else column.tolist()
 
 
-def _texts(pyramid: Pyramid, ids: npt.NDArray[np.generic]) -> tuple[list[int], list[str]]:
+def _texts(pyramid: Pyramid, ids: Int32) -> tuple[list[int], list[str]]:
     number, _ = number_groups(ids)
     texts = pyramid.trace.strings.take(pa.array(ids).unique().to_numpy()).cast(pa.string()).fill_null("")
     return number.tolist(), texts.to_pylist()
