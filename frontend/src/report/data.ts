@@ -33,7 +33,9 @@ export interface Page {
   views: ReportView[]
 }
 
-/** The views of the file by page, in the order of the navigation. */
+const COMPARE = 'compare'
+
+/** The views of the file by page, in the order of the navigation; a comparison is first. */
 export function pagesOf(views: readonly ReportView[]): Page[] {
   const pages = new Map<string, Page>()
   for (const view of views) {
@@ -43,7 +45,7 @@ export function pagesOf(views: readonly ReportView[]): Page[] {
     page.views.push(view)
     pages.set(id, page)
   }
-  return [...pages.values()]
+  return [...pages.values()].sort((a, b) => Number(b.id === COMPARE) - Number(a.id === COMPARE))
 }
 
 /** Whether a payload has anything to show. */

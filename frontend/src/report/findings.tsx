@@ -6,16 +6,17 @@ import { payloadByName } from '../parts/payloadByName'
 import { Card, CopyButton, LinkButton } from '../widgets/basics'
 import { BADGES, References, Sentence } from '../widgets/notices'
 import { SavingBlock, savingsScale } from '../widgets/saving'
-import { SmallTable } from '../widgets/smallTable'
 import { usePrinting } from '../widgets/usePrinting'
 import { evidenceOf } from './data'
 import type { ReportContext } from './reportPage'
-import { eventOf } from './reportTable'
+import { FirstRows, showEvent } from './reportTable'
 import textCss from '../widgets/text.module.css'
 import css from './findings.module.css'
 
 /** Findings that are open at first. */
 const OPEN = 3
+const FIRST_EVENTS = 5
+const RULE = ['rule']
 
 export function Findings({ view, context }: { view: View; context: ReportContext }) {
   const notices = payloadByName(view, 'findings', 'notices')?.notices ?? []
@@ -84,13 +85,7 @@ function Finding(props: {
                 ? `${table.rows.length} of ${counted(notice.event_count, 'event')}`
                 : counted(notice.event_count, 'event')}
             </h4>
-            <SmallTable
-              table={table}
-              without={['rule']}
-              nameStyle="kernel"
-              counted
-              show={{ label: 'Show in timeline', of: (row) => eventOf(row, context) }}
-            />
+            <FirstRows table={table} first={FIRST_EVENTS} without={RULE} nameStyle="kernel" show={showEvent(context)} />
           </>
         )}
         <p className={textCss.mute}>

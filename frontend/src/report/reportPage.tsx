@@ -6,10 +6,11 @@ import { modelNoun } from '../lib/modelNouns'
 import { HeadlineCard, HeadlineSentence } from '../parts/headlineCard'
 import { payloadByName } from '../parts/payloadByName'
 import { useFirstSettle } from '../state/activity'
-import { CloseButton, LinkButton } from '../widgets/basics'
+import { Card, CloseButton, LinkButton } from '../widgets/basics'
 import { Headline } from '../widgets/figures'
 import { Advice } from '../widgets/notices'
 import { PayloadCard } from '../widgets/payload'
+import { Waterfall } from '../widgets/waterfall'
 import { hasContent, isRecorded, openCommand, type Page, pagesOf, presentedView, stepCount } from './data'
 import { Findings } from './findings'
 import { ReportTable } from './reportTable'
@@ -38,6 +39,8 @@ export function ReportPage({ report }: { report: Report }) {
     [report, steps],
   )
   const pages = useMemo(() => pagesOf(views), [views])
+  const compared = report.compared_with ? pages.slice(0, 1) : []
+  const others = pages.slice(compared.length)
   const [message, setMessage] = useState('')
   const [event, setEvent] = useState<number | null>(null)
   const events = useMemo(() => new Set(timeline?.events.event), [timeline])
@@ -63,9 +66,10 @@ export function ReportPage({ report }: { report: Report }) {
   const first = shown(profile.default_view)
   const findings = shown(FINDINGS)
   const entries = [
+    ...compared.map(entryOf),
     ...(findings ? [{ id: FINDINGS, title: 'Findings' }] : []),
     ...(timeline ? [{ id: TIMELINE, title: 'Timeline' }] : []),
-    ...pages.map(({ id, title }) => ({ id: `page-${id}`, title })),
+    ...others.map(entryOf),
   ]
   return (
     <main id="main" className={css.report}>
@@ -78,6 +82,9 @@ export function ReportPage({ report }: { report: Report }) {
           </LinkButton>
         ))}
       </nav>
+      {compared.map((page) => (
+        <PageSection key={page.id} page={page} first={profile.default_view} context={context} />
+      ))}
       {findings && (
         <Section id={FINDINGS} title="Findings">
           <Findings view={findings} context={context} />
@@ -88,7 +95,7 @@ export function ReportPage({ report }: { report: Report }) {
           <ReportTimeline report={report} timeline={timeline} event={event} onEvent={setEvent} />
         </Section>
       )}
-      {pages.map((page) => (
+      {others.map((page) => (
         <PageSection key={page.id} page={page} first={profile.default_view} context={context} />
       ))}
       <Missing report={report} />
@@ -100,6 +107,8 @@ export function ReportPage({ report }: { report: Report }) {
     </main>
   )
 }
+
+const entryOf = ({ id, title }: Page) => ({ id: `page-${id}`, title })
 
 function goTo(id: string): void {
   const section = document.getElementById(idOf(id))
@@ -148,6 +157,9 @@ function Head({ report }: { report: Report }) {
 const isAnswer = (payload: Payload): payload is Notices => payload.kind === 'notices' && payload.about === 'answer'
 const isHeadline = (payload: Payload): payload is Figures => payload.kind === 'figures' && payload.style === 'headline'
 
+/** The note of a change within noise. */
+const WITHIN_NOISE = 'within noise'
+
 /** The answer of a view: its sentences and headline figures. */
 function Verdict({ view, job, context }: { view: View; job?: View | null; context: ReportContext }) {
   const payloads = Object.values(view.payloads)
@@ -167,13 +179,13 @@ function Verdict({ view, job, context }: { view: View; job?: View | null; contex
           )}
         </HeadlineSentence>
       ))}
-      <Headline figures={figures} />
+      <Headline figures={figures} noise={figures.find(({ note }) => note === WITHIN_NOISE)?.metric.key} />
     </HeadlineCard>
   )
 }
 
 const Section = ({ id, title, children }: { id: string; title: string; children: ReactNode }) => (
-  <section id={idOf(id)} className={css.section} aria-label={title}>
+  <section id={idOf(id)} className={css.section}>
     <h2 tabIndex={-1}>{title}</h2>
     {children}
   </section>
@@ -207,13 +219,20 @@ function PageSection({ page, first, context }: { page: Page; first: string; cont
 
 /** The section Findings has them. */
 const SHOWN_ELSEWHERE = new Set(['findings', 'finding_events', 'savings', 'together'])
+/** Figures for the controls of a page. */
+const OF_CONTROLS = new Set(['compared', 'devices', 'names'])
+const WATERFALL = 'waterfall'
 const WIDE = new Set<Payload['kind']>(['table', 'tree', 'notices'])
 
 function Payloads({ view, context }: { view: View; context: ReportContext }) {
   const headline = Object.values(view.payloads).find(isHeadline)
   const rest = Object.entries(view.payloads).filter(
     ([name, payload]) =>
-      payload !== headline && !isAnswer(payload) && hasContent(payload) && !SHOWN_ELSEWHERE.has(name),
+      payload !== headline &&
+      !isAnswer(payload) &&
+      hasContent(payload) &&
+      !SHOWN_ELSEWHERE.has(name) &&
+      !OF_CONTROLS.has(name),
   )
   return (
     <div className={css.cards}>
@@ -221,6 +240,10 @@ function Payloads({ view, context }: { view: View; context: ReportContext }) {
         <div key={name} className={WIDE.has(payload.kind) ? css.wide : css.narrow}>
           {payload.kind === 'table' ? (
             <ReportTable table={payload} view={view.id} context={context} />
+          ) : payload.kind === 'breakdown' && name === WATERFALL ? (
+            <Card title={payload.title} subtitle={payload.subtitle}>
+              <Waterfall payload={payload} height={300} onLink={context.onLink} />
+            </Card>
           ) : (
             <PayloadCard payload={payload} onLink={context.onLink} />
           )}

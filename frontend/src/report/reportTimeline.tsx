@@ -107,21 +107,23 @@ export function ReportTimeline(props: {
           onOpen={(id) => setCollapsed((old) => new Set([...old].filter((other) => other !== id)))}
         />
       </div>
-      <TimelineFooter
-        view={view}
-        busy={false}
-        notes={NO_NOTES}
-        found={null}
-        colors={head.is_range_trace ? 'name' : 'kind'}
-        legend={NO_NOTES}
-        holds={recordedKinds(head)}
-        hiding={{
-          hidden,
-          onHide: (key) => setHidden((old) => (key === undefined ? new Set() : toggle(old, key))),
-        }}
-        hint={null}
-        search=""
-      />
+      <div className={css.legend}>
+        <TimelineFooter
+          view={view}
+          busy={false}
+          notes={NO_NOTES}
+          found={null}
+          colors={head.is_range_trace ? 'name' : 'kind'}
+          legend={NO_NOTES}
+          holds={recordedKinds(head)}
+          hiding={{
+            hidden,
+            onHide: (key) => setHidden((old) => (key === undefined ? new Set() : toggle(old, key))),
+          }}
+          hint={null}
+          search=""
+        />
+      </div>
       <p className={css.picked} role="status">
         {i < 0 ? (
           <span className={textCss.mute}>Click an event to see its name and times.</span>

@@ -120,7 +120,7 @@ def collect(workspace: Workspace, wanted: Wanted, path: str, waits: bool) -> Rep
         profile=replace(profile, views=[], absent=[], loading=None),
         views=views,
         timeline=timeline,
-        other_profiles=len(workspace.catalog.entries()) - 1,
+        other_profiles=sum(each.files.root is entry.files.root for each in workspace.catalog.entries()) - 1,
     )
 
 

@@ -8,12 +8,10 @@ import socket
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-# Fields that contain our own words, ids or fixed values, never text from a recording.
-_OWN = frozenset((
-    "about", "category_column", "confidence", "definition", "default_view", "device_word", "features", "form", "format",
-    "key", "kind", "label_column", "measure", "model", "name_column", "omitted", "page", "page_title", "references",
-    "row_keys", "rule", "severity", "snippet", "sql", "stage", "state", "style", "tab", "table", "unit", "value_columns",
-    "version", "view_id", "whole", "window",
+# Fields with fixed values, outside of rows. ``key`` contains a name of the recording for parts of a chart.
+_FIXED = frozenset((
+    "about", "confidence", "device_word", "kind", "label_column", "measure", "model", "name_column", "references", "rule",
+    "severity", "state", "style", "unit", "value_columns", "version", "view",
 ))  # fmt: skip
 _HOST_KEYS = frozenset(("host", "host_name", "hostname", "node"))
 _CODE = r"py|pyx|pyi|pyc|c|cc|cpp|cxx|cu|cuh|h|hpp|hip|rs|go|so|dll|dylib|ipynb"
@@ -25,7 +23,7 @@ _ADDRESSES = re.compile(
     r"\b(?!(?:https?://(?:docs\.)?pytorch\.org|https://ui\.perfetto\.dev)\b)[a-z][a-z0-9+.-]{1,15}://[^\s\"'<>|)]+"
 )
 _WINDOWS = re.compile(rf"(?:\b[A-Za-z]:|\\)\\(?:{_SEGMENT}\\)*(?P<last>{_SEGMENT})?")
-_ABSOLUTE = re.compile(rf"(?<![\w.)\]}}/…~-])~?/(?:{_SEGMENT}/)*(?P<last>{_SEGMENT})?/?")
+_ABSOLUTE = re.compile(rf"(?<![\w.)\]}}/…~-])~?/(?:{_SEGMENT}/)+(?P<last>{_SEGMENT})?")
 _RELATIVE = re.compile(rf"(?<![\w/…])(?:\.{{0,2}}/)?(?:{_SEGMENT}/)+(?P<last>{_SEGMENT}\.(?:{_CODE}))\b")
 _FILE = re.compile(rf"{_SEGMENT}\.(?:{_CODE})")
 _MAIL = re.compile(r"(?<![\w.])[\w.+-]+@[A-Za-z0-9][\w-]*(?:\.[\w-]+)*")
@@ -80,10 +78,13 @@ class Redactor:
 
     def data(self, value: Any, key: str = "", is_row: bool = False) -> Any:
         """Returns JSON data with all texts from the recording redacted. Keys of objects stay."""
+        is_fixed = not is_row and (key in _FIXED or (key == "key" and str(value).isidentifier()))
+        if is_fixed and not isinstance(value, Mapping):
+            return value
         if isinstance(value, str):
-            return value if key in _OWN and not is_row else self.text(value)
+            return self.text(value)
         if isinstance(value, list):
-            return [self.data(one, key, is_row) for one in value] if key not in _OWN or is_row else value
+            return [self.data(one, key, is_row) for one in value]
         if isinstance(value, Mapping):
             rows = is_row or key == "rows" or key == "totals" or key == "params"
             return {name: self.data(one, name, rows) for name, one in value.items()}

@@ -42,7 +42,8 @@ def html_report(workspace: Workspace, wanted: Wanted, path: str, redact: bool, w
 
 
 def redacted(workspace: Workspace, report: Report) -> dict[str, Any]:
-    data = msgspec.to_builtins(replace(report, path="", is_redacted=True))
+    profile = replace(report.profile, capture=None)  # its names are paths
+    data = msgspec.to_builtins(replace(report, path="", is_redacted=True, profile=profile))
     runs, workers, paths = zip(*names_of(workspace), strict=True)
     redacted_data: dict[str, Any] = redactor_of(data, runs, workers, (*paths, report.path)).data(data)
     return redacted_data
