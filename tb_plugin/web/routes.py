@@ -197,9 +197,10 @@ class Routes:
         answer = html_report(workspace, wanted, found.url, redact)
         if isinstance(answer, Profile):
             return _profile(request, answer)
-        response = _body(request, answer, "text/html; charset=utf-8")
         name = "report.html" if redact else f"{found.stem}.html"
-        response.headers["Content-Disposition"] = _attachment(name)
+        response = _stream(request, Download(name, len(answer), iter([answer])), "text/html; charset=utf-8")
+        # The saved file has a policy of its own. This one is for a browser that shows the response.
+        response.headers["Content-Security-Policy"] = "default-src 'none'; frame-ancestors 'none'; sandbox"
         return response
 
     def _stacks(self, request: Request, place: Place) -> Response:

@@ -89,7 +89,8 @@ def test_markup_in_a_trace_stays_text(tmp_path):
 
 def test_redaction_leaves_no_path_host_or_user(tmp_path):
     frames = ["/home/alice/secret/train.py(3): main", r"C:\Users\bob\proj\x.py(2): f", "team/model.py(9): forward",
-              "s3://bucket-of-alice/x.json", "carol@gpu-node17", "copy to 10.1.2.3", "/scratch/dave/data", "gpu-node17"]  # fmt: skip
+              "s3://bucket-of-alice/x.json", "carol@gpu-node17", "copy to 10.1.2.3", "/scratch/dave/data",
+              "gpu-node17"]  # fmt: skip
     events = [event(f"ProfilerStep#{i}", i * 1000, 1000, cat="user_annotation") for i in range(2)]
     events += [event(name, 10 + i * 50, 20) for i, name in enumerate(frames)]
     document = {"schemaVersion": 1, "host_name": "gpu-node17.corp.example", "traceEvents": events}
