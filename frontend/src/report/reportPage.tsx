@@ -237,7 +237,7 @@ function Payloads({ view, context }: { view: View; context: ReportContext }) {
   return (
     <div className={css.cards}>
       {rest.map(([name, payload]) => (
-        <div key={name} className={WIDE.has(payload.kind) ? css.wide : css.narrow}>
+        <div key={name} className={WIDE.has(payload.kind) || name === WATERFALL ? css.wide : css.narrow}>
           {payload.kind === 'table' ? (
             <ReportTable table={payload} view={view.id} context={context} />
           ) : payload.kind === 'breakdown' && name === WATERFALL ? (

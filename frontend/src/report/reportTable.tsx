@@ -5,11 +5,12 @@ import { counted } from '../lib/format'
 import type { Row } from '../lib/tableRows'
 import { Card, SmallButton } from '../widgets/basics'
 import { SmallTable } from '../widgets/smallTable'
+import { usePrinting } from '../widgets/usePrinting'
 import { sortedTable } from './data'
 import type { ReportContext } from './reportPage'
 import css from './report.module.css'
 
-/** Rows that are shown at once. */
+/** Rows that are shown at once, and on paper. */
 const FIRST = 10
 const KERNELS = /kernel|graph_nodes/
 
@@ -37,6 +38,7 @@ export function FirstRows({ table, first, ...look }: { table: Table; first: numb
   const [order, setOrder] = useState<{ key: string; descending: boolean } | null>(null)
   const [all, setAll] = useState(false)
   const shown = useMemo(() => (order ? sortedTable(table, order.key, order.descending) : table), [table, order])
+  const isPrinting = usePrinting()
   const { length } = table.rows
   return (
     <>
@@ -44,7 +46,7 @@ export function FirstRows({ table, first, ...look }: { table: Table; first: numb
         <SmallTable
           {...look}
           table={shown}
-          limit={all ? length : first}
+          limit={all ? length : isPrinting ? FIRST : first}
           counted
           onSort={(key, descending) => setOrder({ key, descending })}
         />

@@ -1,4 +1,4 @@
-"""The HTML file: the page's report template with the data of a profile."""
+"""The HTML file of a report, written from a template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The timeline of an HTML report: one window, at most so many items."""
+"""The timeline of an HTML report."""
 
 from __future__ import annotations
 
