@@ -71,12 +71,13 @@ export function ShareMenu(props: {
               Table as CSV
               <small className={css.note}>{csv ? `${csv.title}, all matching rows` : 'This page has no table.'}</small>
             </Menu.Item>
-            <HtmlItem query={{ ...base, ...chosen }} ready={ready} name={nameOf()} />
-            <HtmlItem query={{ ...base, ...chosen, redact: 1 }} ready={ready} name="report" />
             {/* Prints only this frame; TensorBoard would print one sheet. */}
             <Menu.Item leftSection={<DownloadIcon />} disabled={!ready} onClick={() => window.print()}>
               Print or save as PDF
             </Menu.Item>
+            <Menu.Label>All pages</Menu.Label>
+            <HtmlItem query={{ ...base, ...chosen }} ready={ready} name={fileName(place.map(([, value]) => value))} />
+            <HtmlItem query={{ ...base, ...chosen, redact: 1 }} ready={ready} name="report" />
             {pictures.length > 0 && <Menu.Label>Chart as PNG</Menu.Label>}
             {pictures.map((picture) => (
               <Menu.Item
@@ -148,7 +149,7 @@ function HtmlItem({ query, ready, name }: { query: Query; ready: boolean; name: 
     <Menu.Item leftSection={<DownloadIcon />} disabled={!ready} closeMenuOnClick={false} onClick={ask}>
       {isRedacted ? 'HTML file, redacted' : 'HTML file'}
       <small className={css.note} role="status">
-        {state || (isRedacted ? 'without paths, hosts and users' : 'all pages, to read offline')}
+        {state || (isRedacted ? 'without paths, hosts and users' : 'to read offline, on a phone or on paper')}
       </small>
     </Menu.Item>
   )
