@@ -217,8 +217,8 @@ function PageSection({ page, first, context }: { page: Page; first: string; cont
   )
 }
 
-/** The section Findings has them. */
-const SHOWN_ELSEWHERE = new Set(['findings', 'finding_events', 'savings', 'together'])
+/** A view whose findings have a section of their own. */
+const OVERVIEW = 'overview'
 /** Figures for the controls of a page. */
 const OF_CONTROLS = new Set(['compared', 'devices', 'names'])
 const WATERFALL = 'waterfall'
@@ -231,8 +231,8 @@ function Payloads({ view, context }: { view: View; context: ReportContext }) {
       payload !== headline &&
       !isAnswer(payload) &&
       hasContent(payload) &&
-      !SHOWN_ELSEWHERE.has(name) &&
-      !OF_CONTROLS.has(name),
+      !OF_CONTROLS.has(name) &&
+      !(view.id === OVERVIEW && name === FINDINGS),
   )
   return (
     <div className={css.cards}>

@@ -29,6 +29,7 @@ from tb_plugin.payloads import (
     View,
     ViewInfo,
 )  # fmt: skip
+from tb_plugin.service.answers.sql_answers import RANKS_VIEW
 from tb_plugin.service.answers.step_selection import window_of
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.states import Entry
@@ -130,12 +131,18 @@ def _answer(
     place, params = wanted.place, Params(phase=wanted.phase, pattern=wanted.pattern, limit=wanted.rows)
     if scope == "workers":
         place = replace(place, worker=None, run=entry.files.run, span=entry.files.span)
-        params = replace(params, extra=(("of", entry.files.worker),))
     elif scope == "pair":
         params = replace(params, extra=wanted.compare)
-    if waits and scope != "profile":
-        return workspace.group(place, info.id, params, wanted.steps)
-    answer = workspace.view(place, info.id, params, wanted.steps, known=scope == "workers")
+
+    def ask(params: Params) -> bytes | Profile:
+        if waits and scope != "profile":
+            return workspace.group(place, info.id, params, wanted.steps)
+        return workspace.view(place, info.id, params, wanted.steps, known=scope == "workers")
+
+    answer = ask(params)
+    if info.id == RANKS_VIEW and not isinstance(answer, Profile):
+        of_rank = ask(replace(params, extra=(("of", entry.files.worker),)))
+        return of_rank if isinstance(of_rank, Profile) else _joined(answer, of_rank)
     if info.id != _EVIDENCE[0] or isinstance(answer, Profile):
         return answer
     events = workspace.view(place, info.id, replace(params, table=_EVIDENCE[1], limit=_MAX_ROWS), wanted.steps)
@@ -143,6 +150,12 @@ def _answer(
         return events
     view, table = msgspec.json.decode(answer, type=View), msgspec.json.decode(events, type=Table)
     return msgspec.json.encode(replace(view, payloads={**view.payloads, _EVIDENCE[1]: _first_of_each(table)}))
+
+
+def _joined(answer: bytes, of_rank: bytes) -> bytes:
+    """Adds the sentence about one rank to the view of all ranks."""
+    view, rank = (msgspec.json.decode(each, type=View) for each in (answer, of_rank))
+    return msgspec.json.encode(replace(view, payloads={**rank.payloads, **view.payloads}))
 
 
 def _first_of_each(table: Table) -> Table:
