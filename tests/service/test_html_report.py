@@ -26,6 +26,20 @@ HOSTILE = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>",
            "'\"`${1}", "__TORCH_TRACE_REPORT__", "\u202egnp.exe", "]]>"]  # fmt: skip
 
 
+PATHS = {
+    "/home/a/b/x.py(3): f": "…/x.py(3): f",
+    "at /data/x/y.": "at ….",
+    "-I/usr/include/x -o=/tmp/x/out.so": "-I… -o=…/out.so",
+    "file:///home/a/x.py": "…",
+    "see https://docs.pytorch.org/docs/stable/data.html": "see https://docs.pytorch.org/docs/stable/data.html",
+    r"D:\a\b.cu:7": "…/b.cu:7",
+    r"\\server\share": "…",
+    "~/secret/model.py": "…/model.py",
+    "x.y@host.example": "user@host",
+    "dir/sub/kernel.cu:12": "…/kernel.cu:12",
+}
+
+
 @pytest.fixture(autouse=True)
 def template(tmp_path, monkeypatch):
     path = tmp_path / "report.html"
@@ -136,7 +150,17 @@ def test_numbers_and_words_are_not_taken_for_paths():
     redactor = Redactor(["node1"], ["step"], ["step", "run_7"], [])
     for text in ("bytes / 2", "1/2", "samples/s", "(N - 1) / N", "aten::mm", "CPU/GPU", "a|b", "void at::native<4>"):
         assert redactor.text(text) == text
+    for text, expected in PATHS.items():
+        assert redactor.text(text) == expected
+    assert (redactor.text("the step", is_prose=True), redactor.text("of_step")) == ("the step", "of_user1")
     assert redactor.text("run_7") == "run2" and redactor.text("the run_7, node1.") == "the run2, host1."
+
+
+@pytest.mark.parametrize("piece", ["a/", "-a", "/", "\\", "a@", "1.", "/-", "=/", "a.py/"])
+def test_hostile_texts_take_no_longer_than_others(piece):
+    redactor = Redactor([f"node{number}" for number in range(100)], [], [], [])
+    for number in range(200):
+        redactor.text(piece * 1000 + str(number))
 
 
 def test_it_shrinks_until_it_is_small_enough(tmp_path, monkeypatch):

@@ -1,12 +1,13 @@
 // The report: verdict, findings, timeline, and the answers of every page.
 import { type ReactNode, useEffect, useMemo, useState } from 'react'
-import type { Figures, Link, Notices, Payload, Report, View } from '../api/payloads'
+import type { Figures, Link, Notices, Payload, Report, Series, View } from '../api/payloads'
 import { format } from '../lib/format'
 import { modelNoun } from '../lib/modelNouns'
 import { HeadlineCard, HeadlineSentence } from '../parts/headlineCard'
 import { payloadByName } from '../parts/payloadByName'
 import { useFirstSettle } from '../state/activity'
-import { Card, CloseButton, LinkButton } from '../widgets/basics'
+import { Card, CloseButton, LineKeys, LinkButton } from '../widgets/basics'
+import { Chart } from '../widgets/chart'
 import { Headline } from '../widgets/figures'
 import { Advice } from '../widgets/notices'
 import { PayloadCard } from '../widgets/payload'
@@ -15,6 +16,7 @@ import { hasContent, isRecorded, openCommand, type Page, pagesOf, presentedView,
 import { Findings } from './findings'
 import { ReportTable } from './reportTable'
 import { ReportTimeline } from './reportTimeline'
+import colorKeyCss from '../widgets/colorKey.module.css'
 import textCss from '../widgets/text.module.css'
 import css from './report.module.css'
 
@@ -116,6 +118,8 @@ function goTo(id: string): void {
   section?.querySelector<HTMLElement>('[tabindex="-1"]')?.focus({ preventScroll: true })
 }
 
+const USUAL_SPANS = new Set(['1', 'default'])
+
 function Head({ report }: { report: Report }) {
   const { profile, recorded_unix_ms: recorded, created_unix_ms: created, steps, phase, path, version } = report
   const facts: [string, string | null][] = [
@@ -130,7 +134,7 @@ function Head({ report }: { report: Report }) {
     <header className={css.head}>
       <h1>
         {profile.run} / {profile.worker}
-        <small>{profile.span !== '1' && ` span ${profile.span}`} Torch Trace report</small>
+        <small>{!USUAL_SPANS.has(profile.span) && `span ${profile.span} · `}Torch Trace report</small>
       </h1>
       <dl>
         {facts.map(
@@ -244,12 +248,26 @@ function Payloads({ view, context }: { view: View; context: ReportContext }) {
             <Card title={payload.title} subtitle={payload.subtitle}>
               <Waterfall payload={payload} height={300} onLink={context.onLink} />
             </Card>
+          ) : payload.kind === 'series' ? (
+            <SeriesCard series={payload} />
           ) : (
             <PayloadCard payload={payload} onLink={context.onLink} />
           )}
         </div>
       ))}
     </div>
+  )
+}
+
+/** A chart with its colour key: paper has no tooltips. */
+function SeriesCard({ series }: { series: Series }) {
+  const lines = series.lines.filter(({ values }) => values.some((value) => value))
+  const colors = new Set(lines.map(({ category }) => category))
+  return (
+    <Card title={series.title} subtitle={series.subtitle}>
+      <Chart series={series} height={260} />
+      {lines.length > 1 && colors.size === lines.length && <LineKeys lines={lines} className={colorKeyCss.key} />}
+    </Card>
   )
 }
 

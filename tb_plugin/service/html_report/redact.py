@@ -14,19 +14,25 @@ _FIXED = frozenset((
     "severity", "state", "style", "unit", "value_columns", "version", "view",
 ))  # fmt: skip
 _HOST_KEYS = frozenset(("host", "host_name", "hostname", "node"))
-_CODE = r"py|pyx|pyi|pyc|c|cc|cpp|cxx|cu|cuh|h|hpp|hip|rs|go|so|dll|dylib|ipynb"
-_SEGMENT = r"[^\s/\\:*?\"'<>|,;(){}\[\]]+"
-_USERS = re.compile(r"(?:/home/|/Users/|[\\/]Users[\\/]|/mnt/home/|/export/home/)([^/\\\n\"'<>|:]{1,64})(?=[/\\])")
+_FILE = re.compile(r"[^/\\]+\.(?:py|pyx|pyi|pyc|c|cc|cpp|cxx|cu|cuh|h|hpp|hip|rs|go|so|dll|dylib|ipynb)")
+# Sentences of ours, in which a name such as "work" is a word.
+_PROSE = frozenset(("definition", "enable", "note", "snippet", "text", "todo", "why"))
+_WORD = re.compile(r"[a-z]+")
+_USERS = re.compile(r"(?:/home/|/Users/|\\Users\\)([^/\\\n\"'<>|:]{1,64})(?=[/\\])")
 _WORKER_OF_HOST = re.compile(r"(?P<host>.*[^\W\d_].*?)[_.-](?P<pid>\d{2,})(?:[_.-].*)?")
 _PLAIN_WORKER = re.compile(r"(?i)\W*(?:worker|rank|node|gpu|npu|proc|process|trace|snapshot|local|global)?[\W_]*\d*\W*")
-_ADDRESSES = re.compile(
-    r"\b(?!(?:https?://(?:docs\.)?pytorch\.org|https://ui\.perfetto\.dev)\b)[a-z][a-z0-9+.-]{1,15}://[^\s\"'<>|)]+"
+# Pieces of a text that may be paths or addresses. Each character is looked at once: a text may be hostile.
+_PIECE = re.compile(r"[^\s\"'<>|,;(){}\[\]*?]+")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_PUBLIC = (
+    "https://pytorch.org/",
+    "https://docs.pytorch.org/",
+    "https://ui.perfetto.dev",
+    "https://github.com/pytorch/",
 )
-_WINDOWS = re.compile(rf"(?:\b[A-Za-z]:|\\)\\(?:{_SEGMENT}\\)*(?P<last>{_SEGMENT})?")
-_ABSOLUTE = re.compile(rf"(?<![\w.)\]}}/…~-])~?/(?:{_SEGMENT}/)+(?P<last>{_SEGMENT})?")
-_RELATIVE = re.compile(rf"(?<![\w/…])(?:\.{{0,2}}/)?(?:{_SEGMENT}/)+(?P<last>{_SEGMENT}\.(?:{_CODE}))\b")
-_FILE = re.compile(rf"{_SEGMENT}\.(?:{_CODE})")
-_MAIL = re.compile(r"(?<![\w.])[\w.+-]+@[A-Za-z0-9][\w-]*(?:\.[\w-]+)*")
+_WINDOWS = re.compile(r"(?:[A-Za-z]:)?\\")
+_POSIX = re.compile(r"(?P<before>[^\w~./]*|-{1,2}\w+=?|\w+=)(?P<path>~?/.*)")
+_MAIL = re.compile(r"[\w.+-]+@[A-Za-z0-9][\w.-]*")
 _IP = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])")
 _LOCAL = frozenset(("localhost", "root", "user", "unknown", "none", ""))
 
@@ -43,10 +49,10 @@ class Redactor:
         self._fields |= {worker: f"worker{number}" for number, worker in enumerate(own, 1)}
         # A run named "step" is also a word: it is only replaced where it is a whole value.
         marked = {name: new for name, new in self._fields.items() if re.search(r"[\d_/.-]", name)}
-        every = sorted({**marked, **self._names}.items(), key=lambda item: -len(item[0]))
-        self._replaced = dict(every)
-        self._words = re.compile("|".join(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])" for name, _ in every))
-        self._done: dict[str, str] = {}
+        self._replaced = marked | self._names
+        self._in_names = _any_of(self._replaced)
+        self._in_prose = _any_of(name for name in self._replaced if not _WORD.fullmatch(name))
+        self._done: dict[tuple[str, bool], str] = {}
 
     def _add(self, names: Iterable[str], kind: str) -> None:
         found = dict.fromkeys(name for name in names if name.strip().lower() not in _LOCAL and len(name) > 1)
@@ -56,25 +62,19 @@ class Redactor:
             if kind == "host" and len(short) > 1 and not short.isdigit():
                 self._names.setdefault(short, f"{kind}{number}")
 
-    def text(self, text: str) -> str:
-        if text not in self._done:
-            self._done[text] = self._redacted(text)
-        return self._done[text]
+    def text(self, text: str, is_prose: bool = False) -> str:
+        if (text, is_prose) not in self._done:
+            self._done[text, is_prose] = self._redacted(text, is_prose)
+        return self._done[text, is_prose]
 
-    def _redacted(self, text: str) -> str:
+    def _redacted(self, text: str, is_prose: bool) -> str:
         if text in self._fields:
             return self._fields[text]
-        if "/" in text or "\\" in text:
-            text = _ADDRESSES.sub("…", text)
-            text = _WINDOWS.sub(_shortened, text)
-            text = _ABSOLUTE.sub(_shortened, text)
-            text = _RELATIVE.sub(_shortened, text)
-        if "@" in text:
-            text = _MAIL.sub("user@host", text)
+        if "/" in text or "\\" in text or "@" in text:
+            text = _PIECE.sub(lambda match: _without_path(match.group()), text)
         text = _IP.sub("address", text)
-        if self._replaced:
-            text = self._words.sub(lambda match: self._replaced[match.group()], text)
-        return text
+        names = self._in_prose if is_prose else self._in_names
+        return names.sub(lambda match: self._replaced[match.group()], text)
 
     def data(self, value: Any, key: str = "", is_row: bool = False) -> Any:
         """Returns JSON data with all texts from the recording redacted. Keys of objects stay."""
@@ -82,7 +82,7 @@ class Redactor:
         if is_fixed and not isinstance(value, Mapping):
             return value
         if isinstance(value, str):
-            return self.text(value)
+            return self.text(value, key in _PROSE and not is_row)
         if isinstance(value, list):
             return [self.data(one, key, is_row) for one in value]
         if isinstance(value, Mapping):
@@ -91,9 +91,36 @@ class Redactor:
         return value
 
 
-def _shortened(match: re.Match[str]) -> str:
-    last = match["last"] or ""
-    return f"…/{last}" if _FILE.fullmatch(last) else "…"
+def _any_of(names: Iterable[str]) -> re.Pattern[str]:
+    longest_first = sorted(names, key=len, reverse=True)
+    any_name = "|".join(map(re.escape, longest_first)) or "(?!)"
+    return re.compile(rf"(?<![A-Za-z0-9])(?:{any_name})(?![A-Za-z0-9])")
+
+
+def _without_path(piece: str) -> str:
+    """Removes addresses, and the directories of paths. Only the names of code files stay."""
+    if scheme := _SCHEME.search(piece):
+        return piece if piece.startswith(_PUBLIC) else f"{piece[: scheme.start()]}…"
+    if _MAIL.fullmatch(piece):
+        return "user@host"
+    if _WINDOWS.match(piece):
+        drive = 2 if piece[1:2] == ":" else 0
+        path, colon, line = piece[drive:].partition(":")
+        return _named(path.rsplit("\\", 1)[-1]) + colon + line
+    return ":".join(map(_without_directories, piece.split(":"))) if "/" in piece else piece
+
+
+def _without_directories(part: str) -> str:
+    stem = part.rstrip(".")
+    last = stem.rpartition("/")[2]
+    absolute = _POSIX.fullmatch(stem)
+    if absolute and absolute["path"].rstrip("/").count("/") > 1:
+        return absolute["before"] + _named(last) + part[len(stem) :]
+    return _named(last) + part[len(stem) :] if "/" in stem and _FILE.fullmatch(last) else part
+
+
+def _named(file: str) -> str:
+    return f"…/{file}" if _FILE.fullmatch(file) else "…"
 
 
 def redactor_of(data: Any, runs: Iterable[str], workers: Iterable[str], paths: Iterable[str]) -> Redactor:
@@ -101,7 +128,7 @@ def redactor_of(data: Any, runs: Iterable[str], workers: Iterable[str], paths: I
     workers = list(workers)
     hosts, users = [], []
     for key, text in _texts(data):
-        if key in _HOST_KEYS:
+        if key in _HOST_KEYS and " " not in text:
             hosts.append(text)
         users += _USERS.findall(text)
     for path in paths:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ def html_report(workspace: Workspace, wanted: Wanted, path: str, redact: bool, w
 
 def redacted(workspace: Workspace, report: Report) -> dict[str, Any]:
     profile = replace(report.profile, capture=None)  # its names are paths
-    data = msgspec.to_builtins(replace(report, path="", is_redacted=True, profile=profile))
+    data = _shortened(msgspec.to_builtins(replace(report, path="", is_redacted=True, profile=profile)))
     runs, workers, paths = zip(*names_of(workspace), strict=True)
     redacted_data: dict[str, Any] = redactor_of(data, runs, workers, (*paths, report.path)).data(data)
     return redacted_data
@@ -52,8 +51,7 @@ def redacted(workspace: Workspace, report: Report) -> dict[str, Any]:
 def encoded(report: Report | dict[str, Any]) -> bytes:
     """Returns JSON that cannot end its script element."""
     data = _shortened(msgspec.to_builtins(report))
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.translate(_ESCAPES).encode("utf-8", "replace")
+    return msgspec.json.encode(data).decode().translate(_ESCAPES).encode()
 
 
 def _shortened(value: Any) -> Any:
