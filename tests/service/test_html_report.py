@@ -36,6 +36,8 @@ PATHS = {
     r"\\server\share": "…",
     "~/secret/model.py": "…/model.py",
     "x.y@host.example": "user@host",
+    "name:x@host": "name:user@host",
+    "/home/x/pkg@1.2/y.py": "…/y.py",
     "dir/sub/kernel.cu:12": "…/kernel.cu:12",
 }
 

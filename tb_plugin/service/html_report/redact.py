@@ -101,8 +101,8 @@ def _without_path(piece: str) -> str:
     """Removes addresses, and the directories of paths. Only the names of code files stay."""
     if scheme := _SCHEME.search(piece):
         return piece if piece.startswith(_PUBLIC) else f"{piece[: scheme.start()]}…"
-    if _MAIL.fullmatch(piece):
-        return "user@host"
+    if "@" in piece:
+        piece = "".join("user@host" if _MAIL.fullmatch(part) else part for part in re.split("([:=])", piece))
     if _WINDOWS.match(piece):
         drive = 2 if piece[1:2] == ":" else 0
         path, colon, line = piece[drive:].partition(":")
