@@ -26,10 +26,13 @@ def write(tmp_path_factory: pytest.TempPathFactory) -> Write:
     """Writes a report of the first profile of a log directory, or of a worker."""
     folder = tmp_path_factory.mktemp("reports")
 
-    def made(logs: Path, worker: str | None = None, redact: bool = False, **wanted: Any) -> Path:
-        with workspace_of(logs, folder / "cache") as workspace:
+    def made(logs: Path, worker: str | None = None, waits: bool = True, **wanted: Any) -> Path:
+        with workspace_of(logs, folder / f"cache-{waits}") as workspace:
             workspace.catalog.scan()
-            content = html_report(workspace, Wanted(Place(None, worker), **wanted), str(logs), redact, waits=True)
+            workspace.load(Place(None, worker))
+            content = html_report(
+                workspace, Wanted(Place(None, worker), **wanted), str(logs), redact=False, waits=waits
+            )
         assert isinstance(content, bytes)
         path = folder / f"{logs.name}-{len(list(folder.iterdir()))}.html"
         path.write_bytes(content)
@@ -114,8 +117,14 @@ def test_a_table_sorts_and_an_event_is_shown_in_the_timeline(browser: Browser, w
 
 
 def test_a_link_beyond_the_file_says_how_to_open_the_trace(browser: Browser, write: Write) -> None:
-    with opened(browser, write(SAMPLES / "synthetic_gpu")) as page:
-        assert "torch-trace view" in page.locator("#section-missing").inner_text()
+    logs = SAMPLES / "synthetic_ddp"
+    with opened(browser, write(logs, "rank0", waits=False)) as page:
+        assert "The other ranks were not read" in page.locator("#section-missing").inner_text()
+        finding = page.locator("[data-rule=communication]")
+        finding.locator("summary").click()
+        finding.get_by_role("button", name="Show communication").click()
+        message = f"This file does not hold it: open the trace with torch-trace view {logs}."
+        page.get_by_role("status").filter(has_text=message).wait_for()
 
 
 def test_it_prints_in_light_colours_without_controls(browser: Browser, write: Write) -> None:
