@@ -19,7 +19,7 @@ AZURITE := tests/azurite/node_modules/.package-lock.json
 SCHEMA := frontend/src/api/payloads.schema.json
 PACKAGE := pyproject.toml setup.py constraints.txt
 SOURCES := $(shell find frontend/src frontend/public -type f ! -name '*.test.*' 2>/dev/null) \
-	$(wildcard frontend/index.html frontend/vite.config.ts frontend/tsconfig.json)
+	$(wildcard frontend/index.html frontend/report.html frontend/vite.config.ts frontend/vite.report.config.ts frontend/tsconfig.json)
 # One process per core and one more, eight at most; tests/conftest.py says which tests stay together and which go first.
 # Bytecode is written: the many processes that tests start would compile all of the package anew each time.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder

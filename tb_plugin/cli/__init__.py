@@ -97,6 +97,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     )
     _add_selection(parser)
     _add_output(parser)
+    _add_html(parser)
 
 
 def _add_diff(parser: argparse.ArgumentParser) -> None:
@@ -120,6 +121,7 @@ def _add_diff(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--strict", action="store_true", help="gates also fail on changes within noise")
     _add_output(parser)
+    _add_html(parser)
 
 
 def _add_stacks(parser: argparse.ArgumentParser) -> None:
@@ -278,6 +280,13 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         type=_positive,
         metavar="N",
         help=f"rows per table (default: {ROWS_IN_TEXT} in text and Markdown, all in JSON)",
+    )
+
+
+def _add_html(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--html", default="", metavar="FILE", help="write one HTML file that works offline")
+    parser.add_argument(
+        "--redact", action="store_true", help="replace paths, hosts and users in the HTML file, for sharing"
     )
 
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exit_codes import GATE_FAILED, OK
 from tb_plugin.cli.gates import ALIASES, Facts, Gate, Verdict, judge, parse_gate
+from tb_plugin.cli.html import check_html, html_of, save_html
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
 from tb_plugin.cli.session import capture_message, progress_bar, read_first, scan_path, workers_for
 from tb_plugin.cli.terminal import ROWS_IN_TEXT, write_json
@@ -47,6 +48,7 @@ _TEXT_LEVELS = 2
 
 def diff(arguments: argparse.Namespace) -> int:
     """Prints the comparison and returns the exit code. Raises UserError."""
+    check_html(arguments, ("fail_on",))
     gates = [parse_gate(text) for text in arguments.fail_on]
     catalog = open_catalog([("baseline", arguments.base), ("experiment", arguments.exp)])
     catalog.scan()
@@ -69,6 +71,9 @@ def diff(arguments: argparse.Namespace) -> int:
                 workspace.load(place_of(entry), progress_bar.update)
         steps = (arguments.base_steps, arguments.steps)
         pair = Pair(workspace, base, exp, view_id, *steps, *captures, arguments.per)
+        if arguments.html:
+            save_html(html_of(workspace, pair.places[1], arguments, pair.params().extra), arguments.html)
+            return OK
         sides = _numbers(pair) if gates or arguments.format == "json" else None
         verdicts = _verdicts(gates, sides, strict=arguments.strict) if sides else []
         if arguments.format == "json" and sides:

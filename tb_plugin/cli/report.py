@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.cli.exit_codes import NOTHING, OK, USAGE
+from tb_plugin.cli.html import check_html, html_of, save_html
 from tb_plugin.cli.session import Session, capture_message, no_profiles_message, open_session
 from tb_plugin.cli.terminal import ROWS_IN_TEXT, print_error, print_text, write_json_lists
 from tb_plugin.errors import BadRequest, Cancelled, PartFailed, TorchTraceError
@@ -41,12 +42,15 @@ def report(arguments: argparse.Namespace) -> int:
         raise BadRequest(
             "A brief has no options for views.", "--brief", "Leave out --view, --phase, --pattern and --top."
         )
+    check_html(arguments, ("view", "brief"))
     wanted = Place(arguments.run, arguments.worker, arguments.span, arguments.window)
     # JSON always has the findings, which are those of the default view.
     views = [] if arguments.format == "json" else arguments.view or []
     is_brief = bool(views) and not any(registry.analysis_by_id(view).traits.cached for view in views)
     made = _Report(open_session(arguments.path, wanted, arguments.capture, is_brief), arguments)
     try:
+        if arguments.html:
+            return made.write_html()
         if arguments.brief:
             return made.write_brief()
         if arguments.format == "json":
@@ -108,6 +112,22 @@ class _Report:
             print_error(f"{failure['path']}: {failure['reason']}")
         print_text(made.decode())
         return self._exit_code(int(bool(made)))
+
+    def write_html(self) -> int:
+        """Writes the first readable profile as HTML."""
+        content = b""
+        for entry in self._session.load_all():
+            try:
+                content = html_of(self.workspace, self._place(entry), self._arguments)
+            except TorchTraceError as error:
+                self._failures.add_profile(entry, error)
+                continue
+            break
+        for failure in self._failures.listed:
+            print_error(f"{failure['path']}: {failure['reason']}")
+        if content:
+            save_html(content, self._arguments.html)
+        return self._exit_code(int(bool(content)))
 
     def _json_groups(self) -> Iterator[dict[str, Any]]:
         for analysis, place in self._groups:

@@ -42,6 +42,7 @@ from tb_plugin.payloads.flows import Flows
 from tb_plugin.payloads.memory_flow import MemoryFlowMap
 from tb_plugin.payloads.memory_map import MapGroup, MemoryMap
 from tb_plugin.payloads.notice import Notice, Notices, Reference, Saving, Severity
+from tb_plugin.payloads.report import Report, ReportEvents, ReportTimeline, ReportView
 from tb_plugin.payloads.table import Column, Sort, Table
 from tb_plugin.payloads.timeline import Timeline, TimelineLevel, TimelineTrack
 from tb_plugin.payloads.tree import Tree
@@ -52,7 +53,8 @@ __all__ = [
     "CoverageInfo", "Dots", "Figure", "Figures", "Flows", "Grouping", "Heat", "How", "Interval", "IssueInfo", "Limit",
     "Line", "Link",
     "Loading", "MapGroup", "MemoryFlowMap", "MemoryMap", "Metric", "Notice", "Notices", "Payload", "Problem",
-    "Profile", "ProfileName", "ReadInfo", "Reference", "RunInfo", "Saving", "Scalar", "Scatter", "Series", "Severity",
+    "Profile", "ProfileName", "ReadInfo", "Reference", "Report", "ReportEvents", "ReportTimeline", "ReportView", "RunInfo",
+    "Saving", "Scalar", "Scatter", "Series", "Severity",
     "Skipped", "Slice", "Sort", "SpanInfo", "Stage", "State", "StepInfo", "Table", "Timeline", "TimelineLevel",
     "TimelineTrack", "Tree", "Unit", "View", "ViewInfo", "WindowInfo", "WorkerInfo",
 ]  # fmt: skip

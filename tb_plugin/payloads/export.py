@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from tb_plugin.payloads.catalog import Catalog, Problem, Profile
+from tb_plugin.payloads.report import Report
 from tb_plugin.payloads.table import Table
 from tb_plugin.payloads.view import View
 
-ROOTS = (View, Table, Catalog, Profile, Problem)
+ROOTS = (View, Table, Catalog, Profile, Problem, Report)
 
 
 def to_json(payload: object) -> bytes:

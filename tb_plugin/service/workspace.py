@@ -36,6 +36,7 @@ from tb_plugin.service.answers.questions import (
     SQL_VIEW,
     AnswerKind,
     AskNumbers,
+    AskReportTimeline,
     AskSql,
     AskTiles,
     AskView,
@@ -191,6 +192,16 @@ class Workspace:
         if isinstance(opened, Profile):
             return opened
         answer = self._run(opened, AskTiles(opened.file, level, tuple(wanted)))
+        return unready_profile(opened.entry) if answer is None else answer
+
+    def report_timeline(
+        self, place: Place, start_ns: int | None, end_ns: int | None, max_items: int
+    ) -> bytes | Profile:
+        """Returns a ReportTimeline as JSON, or the loading state of the profile. Raises UserError."""
+        opened = self._opened(replace(place, capture=NONE))
+        if isinstance(opened, Profile):
+            return opened
+        answer = self._run(opened, AskReportTimeline(opened.file, start_ns, end_ns, max_items))
         return unready_profile(opened.entry) if answer is None else answer
 
     def csv(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:

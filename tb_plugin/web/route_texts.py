@@ -85,6 +85,17 @@ ROUTES = (
         ),
     ),
     Route(
+        "download/report",
+        (
+            "P, S, `start_ns`, `end_ns` (window of the timeline), `redact` (0/1, default 0), and `base_run`, "
+            "`base_worker`, `base_span` and the other parameters of `diff`, to compare with a baseline"
+        ),
+        (
+            "the pages as one [HTML file](../command-line.md#html) of at most 5 MB. Views of all ranks are included "
+            "if they are cached"
+        ),
+    ),
+    Route(
         "tiles",
         "P, `level`, `tiles` (`group.number`, at most 64, comma-separated)",
         "[tiles of the timeline](../http.md#tiles): an Arrow IPC stream",

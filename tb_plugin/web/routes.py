@@ -52,6 +52,7 @@ _KNOWN = frozenset((*PARTS, "window", "capture", "steps", "phase", "pattern", "k
 _JSON = "application/json"
 # First path segments of data routes; all other routes are files of the page.
 _DATA = ("runs", "profile", "view", "table", "tiles", "download")
+_BASELINE = ("base_run", "base_worker", "base_span")
 _STACKS = {"folded": "text/plain; charset=utf-8", "speedscope": _JSON}
 
 Environ = dict[str, object]
@@ -116,6 +117,8 @@ class Routes:
             return self._table(request, rest)
         if route == "tiles":
             return self._tiles(request)
+        if route == "download/report":
+            return self._report(request)
         if head == "download" and rest in ("original", "window", "stacks"):
             return self._download(request, rest)
         return _static(request, route)
@@ -172,6 +175,33 @@ class Routes:
             # The content itself is compressed: the page sends it on unchanged.
             return _stream(request, replace(answer, name=f"{answer.name}.gz", gzipped=False), "application/gzip")
         return _stream(request, answer, _JSON)
+
+    def _report(self, request: Request) -> Response:
+        from tb_plugin.service.html_report.collect import Wanted
+        from tb_plugin.service.html_report.write import html_report
+
+        place, params, workspace = _place(request), _params(request, None), self._workspace()
+        start_ns, end_ns = (_number(request, name, None, -_MAX_ROW, _MAX_ROW) for name in ("start_ns", "end_ns"))
+        redact = _choice(request, "redact", "0", ("0", "1")) == "1"
+        base = tuple((key, value) for key, value in params.extra if key.startswith("base_") or key == "per")
+        wanted = Wanted(
+            place,
+            _arg(request, "steps"),
+            params.phase,
+            params.pattern,
+            start_ns,
+            end_ns,
+            compare=base if any(key in _BASELINE for key, _ in base) else (),
+        )
+        found = workspace.catalog.find(place).files
+        answer = html_report(workspace, wanted, found.url, redact)
+        if isinstance(answer, Profile):
+            return _profile(request, answer)
+        name = "report.html" if redact else f"{found.stem}.html"
+        response = _stream(request, Download(name, len(answer), iter([answer])), "text/html; charset=utf-8")
+        # The saved file has a policy of its own. This one is for a browser that shows the response.
+        response.headers["Content-Security-Policy"] = "default-src 'none'; frame-ancestors 'none'; sandbox"
+        return response
 
     def _stacks(self, request: Request, place: Place) -> Response:
         form = _choice(request, "format", "folded", tuple(_STACKS))

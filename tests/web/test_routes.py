@@ -24,6 +24,7 @@ ROUTES = [
     "download/original",
     "download/window",
     "download/stacks",
+    "download/report",
 ]
 
 

@@ -208,4 +208,7 @@ export async function getWindow(query: Query, signal: AbortSignal): Promise<Arra
   }
 }
 
+/** The pages as one HTML file. */
+export const getReport = (query: Query, signal: AbortSignal) => getBytes('download/report', query, signal)
+
 export const stacksUrl = (query: Query) => urlOf('download/stacks', query)

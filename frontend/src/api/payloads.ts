@@ -4,6 +4,7 @@ export interface Payloads {
   Catalog: Catalog
   Problem: Problem
   Profile: Profile
+  Report: Report
   Table: Table
   View: View
 }
@@ -251,43 +252,103 @@ export interface WindowInfo {
   trace_steps: number
 }
 /**
- * One page of rows, with one value per column key. ``totals`` contains the sums over all rows, before filtering.
+ * All data of the file. ``path`` is the location of the recording for ``torch-trace view``.
  */
-export interface Table {
-  columns: Column[]
-  extremes: {
-    [k: string]: number[]
-  }
-  kind: 'table'
-  limit: number
-  matched_rows: number
-  name: string
-  name_column: string
-  offset: number
-  row_key: string[]
-  rows: {
-    [k: string]: number | string | boolean | null
-  }[]
-  sort: Sort | null
-  sql: string
+export interface Report {
+  compared_with: string
+  created_unix_ms: number
+  is_redacted: boolean
+  kind: 'report'
+  other_profiles: number
+  path: string
+  phase: string
+  profile: Profile
+  recorded_unix_ms: number | null
+  steps: string
+  timeline: ReportTimeline | null
+  version: string
+  views: ReportView[]
+}
+/**
+ * The timeline of a window. ``head`` is limited to the window, and has one level with one tile.
+ *
+ *     Events shorter than ``head.levels[0].cell_ns`` are merged if the window has too many events.
+ */
+export interface ReportTimeline {
+  events: ReportEvents
+  head: Timeline
+}
+/**
+ * Timeline items as columns, sorted by lane, row and start.
+ *
+ *     The first ``items[0]`` items are in row ``row[0]`` of track ``lane[0]``, and so on. ``start_delta_ns`` is the start
+ *     minus the start of the previous item. ``idle_ns``, ``count``, ``matrix`` and ``module`` are empty if all their values
+ *     are 0 (``count``: 1). ``name`` and ``module`` are indices in ``names`` and ``modules``.
+ */
+export interface ReportEvents {
+  category: number[]
+  count: number[]
+  dur_ns: number[]
+  event: number[]
+  idle_ns: number[]
+  items: number[]
+  lane: number[]
+  matrix: number[]
+  module: number[]
+  modules: string[]
+  name: number[]
+  names: string[]
+  row: number[]
+  start_delta_ns: number[]
+}
+/**
+ * Lanes in display order, and levels of detail. Times are nanoseconds since the start of the trace.
+ */
+export interface Timeline {
+  busy: number[]
+  busy_is_device: boolean
+  categories: string[]
+  end_ns: number
+  groups: number[]
+  has_communication: boolean
+  has_modules: boolean
+  is_range_trace: boolean
+  kernels: string[]
+  kind: 'timeline'
+  levels: TimelineLevel[]
+  start_ns: number
+  total_events: number
+  tracks: TimelineTrack[]
+}
+/**
+ * A level of detail. Events shorter than ``cell_ns`` are merged if they start in the same cell of a row.
+ */
+export interface TimelineLevel {
+  cell_ns: number
+  tile_ns: number
+}
+/**
+ * One lane: a host thread, the Python calls of a thread, or a device stream.
+ */
+export interface TimelineTrack {
+  events: number
+  id: string
+  is_device: boolean
+  rows: number
+  subtitle: string
   title: string
-  total_rows: number
-  totals: {
-    [k: string]: number | string | boolean | null
-  }
 }
 /**
+ * A view of the report. ``omitted`` contains the titles of its payloads that are not in the file.
  */
-export interface Column {
-  hidden: boolean
-  metric: Metric
-  share: boolean
-}
-/**
- */
-export interface Sort {
-  descending: boolean
-  key: string
+export interface ReportView {
+  id: string
+  omitted: string[]
+  page: string
+  page_title: string
+  title: string
+  view: View | null
+  why: string
 }
 /**
  * The payloads of a view in display order. For a table, only the first page is included.
@@ -325,6 +386,45 @@ export interface CoverageInfo {
   steps: string[] | null
   window: WindowInfo | null
   window_ns: number | null
+}
+/**
+ * One page of rows, with one value per column key. ``totals`` contains the sums over all rows, before filtering.
+ */
+export interface Table {
+  columns: Column[]
+  extremes: {
+    [k: string]: number[]
+  }
+  kind: 'table'
+  limit: number
+  matched_rows: number
+  name: string
+  name_column: string
+  offset: number
+  row_key: string[]
+  rows: {
+    [k: string]: number | string | boolean | null
+  }[]
+  sort: Sort | null
+  sql: string
+  title: string
+  total_rows: number
+  totals: {
+    [k: string]: number | string | boolean | null
+  }
+}
+/**
+ */
+export interface Column {
+  hidden: boolean
+  metric: Metric
+  share: boolean
+}
+/**
+ */
+export interface Sort {
+  descending: boolean
+  key: string
 }
 /**
  * A total and its slices. They are integers and add up exactly.
@@ -518,43 +618,6 @@ export interface Figures {
   kind: 'figures'
   name: string
   style: 'headline' | 'list'
-  subtitle: string
-  title: string
-}
-/**
- * Lanes in display order, and levels of detail. Times are nanoseconds since the start of the trace.
- */
-export interface Timeline {
-  busy: number[]
-  busy_is_device: boolean
-  categories: string[]
-  end_ns: number
-  groups: number[]
-  has_communication: boolean
-  has_modules: boolean
-  is_range_trace: boolean
-  kernels: string[]
-  kind: 'timeline'
-  levels: TimelineLevel[]
-  start_ns: number
-  total_events: number
-  tracks: TimelineTrack[]
-}
-/**
- * A level of detail. Events shorter than ``cell_ns`` are merged if they start in the same cell of a row.
- */
-export interface TimelineLevel {
-  cell_ns: number
-  tile_ns: number
-}
-/**
- * One lane: a host thread, the Python calls of a thread, or a device stream.
- */
-export interface TimelineTrack {
-  events: number
-  id: string
-  is_device: boolean
-  rows: number
   subtitle: string
   title: string
 }

@@ -1,5 +1,5 @@
 // The page frame: profile, state and the open view. In one file: all parts share the URL and the open profile.
-import { Alert, Button, createTheme, MantineProvider, Popover, Tooltip } from '@mantine/core'
+import { Alert, Button, MantineProvider } from '@mantine/core'
 import { Component, type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { PER_STEP, type Query } from '../api/client'
 import type { Catalog, Problem, Profile, SpanInfo, ViewInfo } from '../api/payloads'
@@ -24,7 +24,6 @@ import {
   wantedAddress,
 } from '../lib/profiles'
 import { parseSteps, writeSteps } from '../lib/stepSelection'
-import { BLUES, GREYS, LIGHT, SANS } from '../lib/tokens'
 import { Overview } from '../pages/overview/overview'
 import type { PageProps } from '../parts/page'
 import { useActivity, useFirstSettle } from '../state/activity'
@@ -41,6 +40,7 @@ import { EmptyPanel, SkippedFilesButton } from './emptyStates'
 import { Nav, openPage, PageTabs } from './nav'
 import { QualityDrawer } from './quality'
 import { HelpModal } from './shortcutList'
+import { theme, useScheme } from './theme'
 import { TopBar } from './topbar'
 import { Tour, useTour } from './tour'
 import textCss from '../widgets/text.module.css'
@@ -311,58 +311,6 @@ function NoProfile({ catalog, wanted }: { catalog: Catalog; wanted: Address }) {
     />
   )
 }
-
-type Scheme = 'light' | 'dark'
-
-function hostBody(): HTMLElement | null {
-  try {
-    return window.parent === window ? null : window.parent.document.body
-  } catch {
-    return null
-  }
-}
-
-function useScheme(): Scheme {
-  const host = hostBody()
-  const media = window.matchMedia('(prefers-color-scheme: dark)')
-  const read = (): Scheme => ((host ? host.classList.contains('dark-mode') : media.matches) ? 'dark' : 'light')
-  const [scheme, setScheme] = useState<Scheme>(read)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the host never changes while the page lives
-  useEffect(() => {
-    const update = () => setScheme(read())
-    if (!host) {
-      media.addEventListener('change', update)
-      return () => media.removeEventListener('change', update)
-    }
-    const observer = new MutationObserver(update)
-    observer.observe(host, { attributes: true, attributeFilter: ['class'] })
-    return () => observer.disconnect()
-  }, [])
-  return scheme
-}
-
-const theme = createTheme({
-  primaryColor: 'trace',
-  colors: { trace: BLUES, dark: GREYS },
-  primaryShade: { light: 7, dark: 7 },
-  fontFamily: SANS,
-  fontFamilyMonospace: LIGHT.mono,
-  respectReducedMotion: true,
-  components: {
-    Tooltip: Tooltip.extend({
-      defaultProps: {
-        openDelay: 250,
-        multiline: true,
-        maw: 340,
-        transitionProps: { duration: 100 },
-        events: { hover: true, focus: true, touch: true },
-        color: 'var(--tt-tip)',
-      },
-    }),
-    Button: Button.extend({ defaultProps: { fw: 500 } }),
-    Popover: Popover.extend({ defaultProps: { transitionProps: { duration: 100 }, shadow: 'sm' } }),
-  },
-})
 
 class Boundary extends Component<{ children: ReactNode }, { error: Error | null }> {
   override state: { error: Error | null } = { error: null }

@@ -1,12 +1,13 @@
 // Share: link, tables, pictures and text of the page, files of the profile.
 import { Button, Menu } from '@mantine/core'
-import { useState } from 'react'
-import { originalUrl, type Query, windowUrl } from '../api/client'
+import { useEffect, useRef, useState } from 'react'
+import { getReport, originalUrl, type Query, windowUrl } from '../api/client'
 import { fileName, type Place, placeOf } from '../lib/exportNames'
 import { format } from '../lib/format'
 import { pageMarkdown } from '../lib/markdown'
 import { pagePayloads, useCurrent } from '../state/current'
-import { shareUrl } from '../state/urlState'
+import { problemOf, whenReady } from '../state/data'
+import { readRoute, shareUrl } from '../state/urlState'
 import { useCopied } from '../widgets/basics'
 import { CopyIcon, DownloadIcon, LinkIcon } from '../widgets/icons'
 import { type PagePicture, pagePictures } from './pagePictures'
@@ -74,6 +75,9 @@ export function ShareMenu(props: {
             <Menu.Item leftSection={<DownloadIcon />} disabled={!ready} onClick={() => window.print()}>
               Print or save as PDF
             </Menu.Item>
+            <Menu.Label>All pages</Menu.Label>
+            <HtmlItem query={{ ...base, ...chosen }} ready={ready} name={fileName(place.map(([, value]) => value))} />
+            <HtmlItem query={{ ...base, ...chosen, redact: 1 }} ready={ready} name="report" />
             {pictures.length > 0 && <Menu.Label>Chart as PNG</Menu.Label>}
             {pictures.map((picture) => (
               <Menu.Item
@@ -105,6 +109,49 @@ export function ShareMenu(props: {
         )}
       </Menu.Dropdown>
     </Menu>
+  )
+}
+
+/** Parameters of the page Compare that name the baseline. */
+const BASELINE = ['base_run', 'base_worker', 'base_span', 'base_steps', 'base_window', 'base_capture', 'per'] as const
+
+function baselineOf(): Query {
+  const route = readRoute()
+  if (!/diff/.test(route.view ?? '')) return {}
+  return Object.fromEntries(BASELINE.map((key) => [key, route[key]]))
+}
+
+/** Saves all pages as one HTML file. The menu stays open until the file is there. */
+function HtmlItem({ query, ready, name }: { query: Query; ready: boolean; name: string }) {
+  const [state, setState] = useState('')
+  const request = useRef<AbortController | null>(null)
+  useEffect(() => () => request.current?.abort(), [])
+  const isRedacted = 'redact' in query
+  const ask = async () => {
+    if (request.current) return
+    const abort = new AbortController()
+    request.current = abort
+    setState('Preparing the file…')
+    try {
+      const bytes = await whenReady(
+        () => getReport({ ...query, ...baselineOf() }, abort.signal),
+        () => abort.signal.aborted,
+      )
+      if (bytes) save(new Blob([bytes], { type: 'text/html' }), `${name}.html`)
+      setState('Saved')
+    } catch (error) {
+      const { what, do: todo } = problemOf(error)
+      if (!abort.signal.aborted) setState(`${what} ${todo}`)
+    }
+    request.current = null
+  }
+  return (
+    <Menu.Item leftSection={<DownloadIcon />} disabled={!ready} closeMenuOnClick={false} onClick={ask}>
+      {isRedacted ? 'HTML file, redacted' : 'HTML file'}
+      <small className={css.note} role="status">
+        {state || (isRedacted ? 'without paths, hosts and users' : 'to read offline, on a phone or on paper')}
+      </small>
+    </Menu.Item>
   )
 }
 

@@ -44,8 +44,8 @@ export interface TimelineCanvasProps<E extends Engine> extends Windowed<E>, Omit
   /** Pixels of the names of tracks; 0 = the usual width. */
   gutter: number
   wheel: WheelStyle
-  /** Windows whose keys are handled. */
-  keysFrom: readonly Window[]
+  /** Windows whose keys are handled; absent: only keys of the canvas. */
+  keysFrom?: readonly Window[]
 }
 
 interface Engine {
@@ -122,7 +122,8 @@ export function TimelineCanvas(
     collapsed: ReadonlySet<string>
     extras: Overlays
     onOpen: (id: string) => void
-    actions: TrackActions
+    /** Absent: tracks have no buttons. */
+    actions?: TrackActions
     /** Lines about the origin of a hovered event. */
     origin: (event: number) => ReactNode
   },
@@ -167,13 +168,15 @@ export function TimelineCanvas(
       />
       {stack && (
         <>
-          <TrackHeads
-            stack={stack}
-            moved={moved}
-            canvas={canvas}
-            actions={actions}
-            onBring={(id) => engine.current?.bringTrack(id)}
-          />
+          {actions && (
+            <TrackHeads
+              stack={stack}
+              moved={moved}
+              canvas={canvas}
+              actions={actions}
+              onBring={(id) => engine.current?.bringTrack(id)}
+            />
+          )}
           <TrackMap
             canvas={CANVAS}
             parts={parts}

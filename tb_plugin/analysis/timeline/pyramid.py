@@ -98,22 +98,30 @@ class Pyramid(msgspec.Struct, frozen=True, eq=False, dict=True):
     def tile(self, level: int, group: int, number: int) -> tuple[Int64, Items]:
         """Returns the items of a group that overlap a tile, by line and time, and the line of each item."""
         start_ns, end_ns = (min((number + i) * tile_ns(level), _AFTER_ALL_TIMES) for i in range(2))
-        chosen = self.levels[level]
+        lines = np.arange(self.groups[group], self.groups[group + 1])
+        return self.items(self.levels[level], lines, start_ns, end_ns)
+
+    def items(self, level: Level, lines: Int64, start_ns: int, end_ns: int) -> tuple[Int64, Items]:
+        """Returns the items of lines that overlap a time range, by line and time, and the line of each item."""
+        first, stop = self.places(level, lines, start_ns, end_ns)
+        found = level.items(self.trace, np.concatenate([np.arange(*of) for of in zip(first, stop, strict=True)]))
+        of_line = np.repeat(lines, stop - first)
+        touches = np.flatnonzero((self.end_ns(found) > start_ns) | (self.start_ns(found) >= start_ns))
+        return of_line[touches], found.take(touches)
+
+    def places(self, level: Level, lines: Int64, start_ns: int, end_ns: int) -> tuple[Int64, Int64]:
+        """Returns bounds of the positions of items that may overlap a time range, for each line."""
         # Table rows are sorted by time, so items are found by row without storing times. The type must match the
         # searched array, otherwise it would be copied.
         time = np.searchsorted(self.trace.start_ns, np.array((start_ns, end_ns), np.int64)).astype(np.int32)
-        lines = np.arange(self.groups[group], self.groups[group + 1])
-        places = []
-        for line in lines.tolist():
-            begin, end = chosen.bounds[line : line + 2].tolist()
-            place, stop = np.searchsorted(chosen.first[begin:end], time).tolist()
-            # The item before may overlap the tile; if events may overlap, any earlier one.
+        first, stop = np.empty(len(lines), np.int64), np.empty(len(lines), np.int64)
+        for i, line in enumerate(lines.tolist()):
+            begin, end = level.bounds[line : line + 2].tolist()
+            place, last = np.searchsorted(level.first[begin:end], time).tolist()
+            # The item before may overlap the range; if events may overlap, any earlier one.
             place = 0 if self.depth[line] == _MAX_DEPTH else max(place - 1, 0)
-            places.append(np.arange(begin + place, begin + stop))
-        found = chosen.items(self.trace, np.concatenate(places))
-        of_line = np.repeat(lines, [len(of) for of in places])
-        touches = np.flatnonzero((self.end_ns(found) > start_ns) | (self.start_ns(found) >= start_ns))
-        return of_line[touches], found.take(touches)
+            first[i], stop[i] = begin + place, begin + last
+        return first, np.maximum(first, stop)
 
     def start_ns(self, items: Items) -> Int64:
         return self.trace.start_ns[items.first]

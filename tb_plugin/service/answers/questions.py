@@ -15,6 +15,7 @@ from tb_plugin.analysis.base import Analysis, ColumnTable, Number, Params, Part,
 from tb_plugin.analysis.failure_notices import failed_payloads
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.skipped_workers import LeftOut
+from tb_plugin.analysis.timeline.pyramid import MOST_NS
 from tb_plugin.analysis.timeline.tiles import Tile, encode
 from tb_plugin.analysis.view_entry import joining
 from tb_plugin.errors import NotFoundError, UserError
@@ -190,6 +191,23 @@ class AskTiles(msgspec.Struct, frozen=True):
         return isolated(
             "Timeline",
             lambda: gzip.compress(encode(models.levels(self.file), self.level, self.wanted), compresslevel=1, mtime=0),
+        )
+
+
+class AskReportTimeline(msgspec.Struct, frozen=True):
+    file: ModelFile
+    start_ns: int | None
+    end_ns: int | None
+    max_items: int
+
+    def answer(self, models: OpenModels, report: Report) -> bytes:
+        """Returns a ReportTimeline as JSON. None = unbounded."""
+        from tb_plugin.views.timeline.report import report_timeline
+
+        start = 0 if self.start_ns is None else self.start_ns
+        end = MOST_NS if self.end_ns is None else self.end_ns
+        return isolated(
+            "Timeline", lambda: to_json(report_timeline(models.levels(self.file), start, end, self.max_items))
         )
 
 

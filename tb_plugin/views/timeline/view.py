@@ -40,15 +40,7 @@ class TimelineAnalysis(DeclaredView, entry=VIEW):
 def head_of(pyramid: Pyramid) -> Timeline:
     trace = pyramid.trace
     groups = np.append(pyramid.lane[pyramid.groups[:-1]], len(pyramid.lanes))
-    work = of_kind(trace.kind, *DEVICE_WORK)
-    is_device = bool(work.any())
-    if not is_device:
-        work = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)
-    if not work.any():
-        work = of_kind(trace.kind, EventKind.ANNOTATION, EventKind.PYTHON, EventKind.MODULE)
-    edges = np.linspace(trace.coverage.start_ns, trace.coverage.end_ns, SLICES + 1).astype(np.int64)
-    busy = measure_within(union(trace.start_ns[work], trace.ends(work)), edges[:-1], edges[1:])
-    share = np.round(busy / np.maximum(np.diff(edges), 1), 3)
+    busy, is_device = busy_of(trace, trace.coverage.start_ns, trace.coverage.end_ns)
     return Timeline(
         start_ns=trace.coverage.start_ns,
         end_ns=trace.coverage.end_ns,
@@ -61,11 +53,24 @@ def head_of(pyramid: Pyramid) -> Timeline:
         kernels=_longest_kernels(trace),
         has_modules=pyramid.module is not None,
         has_communication=bool(communicates(trace).any()),
-        busy=share.tolist(),
+        busy=busy,
         busy_is_device=is_device,
         is_range_trace=is_range_trace(trace),
         total_events=len(trace),
     )
+
+
+def busy_of(trace: TraceTable, start_ns: int, end_ns: int) -> tuple[list[float], bool]:
+    """Returns the busy fraction in ``SLICES`` slices of a time range, and whether it is that of the devices."""
+    work = of_kind(trace.kind, *DEVICE_WORK)
+    is_device = bool(work.any())
+    if not is_device:
+        work = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)
+    if not work.any():
+        work = of_kind(trace.kind, EventKind.ANNOTATION, EventKind.PYTHON, EventKind.MODULE)
+    edges = np.linspace(start_ns, end_ns, SLICES + 1).astype(np.int64)
+    busy = measure_within(union(trace.start_ns[work], trace.ends(work)), edges[:-1], edges[1:])
+    return np.round(busy / np.maximum(np.diff(edges), 1), 3).tolist(), is_device
 
 
 def _longest_kernels(trace: TraceTable) -> list[str]:

@@ -69,7 +69,7 @@ export class RanksEngine extends TimelineViewport {
   private asking = 0
   private wanted: { view: Range | null; scroll: number; at: number } = { view: null, scroll: 0, at: 0 }
 
-  constructor(canvas: HTMLCanvasElement, theme: Theme, view: Range, events: RanksEvents, keysFrom: readonly Window[]) {
+  constructor(canvas: HTMLCanvasElement, theme: Theme, view: Range, events: RanksEvents, keysFrom?: readonly Window[]) {
     super(canvas, keysFrom)
     this.events = events
     this.sight = new VisibleSections((keys) => events.onSight(keys))

@@ -107,7 +107,7 @@ export class TimelineEngine extends TimelineViewport {
     theme: Theme,
     view: Range,
     events: EngineEvents,
-    keysFrom: readonly Window[],
+    keysFrom?: readonly Window[],
   ) {
     super(canvas, keysFrom)
     this.model = model

@@ -119,7 +119,7 @@ function drawStrip(context: CanvasRenderingContext2D, scene: HeadStage): void {
   context.strokeRect(Math.round(from) + 0.5, 2.5, Math.max(2, Math.round(wider) - 1), STRIP - 6)
   context.font = FONT
   context.fillStyle = theme.mute
-  const title = `${device ? deviceWord() : 'CPU'} busy over the trace`
+  const title = `${device ? deviceWord() : 'CPU'} busy over time`
   context.fillText(cutText(context, title, scene.gutter - 30), 22, STRIP / 2)
 }
 

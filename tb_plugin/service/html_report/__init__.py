@@ -1,0 +1,1 @@
+"""One HTML file with the answers of a profile."""
