@@ -26,7 +26,7 @@ export function WhatIf({ base }: PageProps) {
   return (
     <div className={frameCss.page}>
       <Card
-        title="What if"
+        title="Simulated changes"
         subtitle="A simulation replays the steps in their recorded order. Other ranks stay as they are."
       >
         <div className={css.form}>
