@@ -105,7 +105,9 @@ def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
     begin, end = account.start_ns[mine], account.end_ns[mine]
     from tb_plugin.analysis.idle.host_activity import Host
 
-    name, time, row = Host(trace, union(begin, end)).did_before(account.gaps.next[account.gap[mine]], begin, end)
+    name, time, row = Host(trace, union(begin, end)).main_activity_before(
+        account.gaps.next[account.gap[mine]], begin, end
+    )
     if not (name != MISSING).any():
         return {}
     names, of = np.unique(name[name != MISSING], return_inverse=True)

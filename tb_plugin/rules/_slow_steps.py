@@ -239,7 +239,7 @@ def _host_by_line(s: Scene) -> Times:
     from tb_plugin.analysis.idle.host_activity import host_of
 
     for thread in s.threads:
-        times, doing = host_of(trace).doing(thread)
+        times, doing = host_of(trace).innermost(thread)
         begin = distinct_values(times, bounds)[:-1]
         rows.append(np.append(doing, MISSING)[np.searchsorted(times, begin, side="right") - 1].astype(np.int64))
         pieces.append(np.diff(distinct_values(times, bounds)))

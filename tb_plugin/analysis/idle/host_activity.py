@@ -36,7 +36,7 @@ class Host:
         self._known: dict[int, tuple[Int64, Int32]] = {}
         self.waits = waits_for_device(trace)
 
-    def doing(self, track: int) -> tuple[Int64, Int32]:
+    def innermost(self, track: int) -> tuple[Int64, Int32]:
         """Returns the times at which the innermost event of a thread changes, and its row (-1 = none)."""
         if track not in self._known:
             trace, rows = self._trace, self._rows[self._bounds[track] : self._bounds[track + 1]]
@@ -49,7 +49,7 @@ class Host:
     def _names(self, rows: Int32) -> Int32:
         return np.append(self._trace.name, np.int32(MISSING))[rows]
 
-    def did(self, track: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
+    def main_activity(self, track: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
         """Returns three arrays for each interval: the name (string id) that was innermost for the longest time, the
         duration of this time, and the row of the longest event with this name.
 
@@ -59,22 +59,22 @@ class Host:
         time = np.zeros(len(track), np.int64)
         for thread in np.unique(track[track != MISSING]).tolist():
             mine = np.flatnonzero(track == thread)
-            name[mine], time[mine] = self.most(thread, begin[mine], end[mine])
-            row[mine] = self.longest(thread, begin[mine], end[mine], name[mine])
+            name[mine], time[mine] = self.longest_name(thread, begin[mine], end[mine])
+            row[mine] = self.longest_event(thread, begin[mine], end[mine], name[mine])
         return name, time, row
 
-    def did_before(self, work: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
-        """Returns ``did`` for the thread that launched each row, or for the one that requested the launch."""
+    def main_activity_before(self, work: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
+        """Returns ``main_activity`` for the thread that launched each row, or for the one that requested the launch."""
         launched, asked = launch_tracks(self._trace, work)
-        found = self.did(launched, begin, end)
+        found = self.main_activity(launched, begin, end)
         turn = np.flatnonzero((found[0] == MISSING) & (asked != MISSING))
-        for column, other in zip(found, self.did(asked[turn], begin[turn], end[turn]), strict=True):
+        for column, other in zip(found, self.main_activity(asked[turn], begin[turn], end[turn]), strict=True):
             column[turn] = other
         return found
 
-    def longest(self, track: int, begin: Int64, end: Int64, name: Int64) -> Int64:
+    def longest_event(self, track: int, begin: Int64, end: Int64, name: Int64) -> Int64:
         """Returns, per interval, the row of the longest innermost event with this name (-1 for name -1)."""
-        times, rows = self.doing(track)
+        times, rows = self.innermost(track)
         found = np.full(len(begin), MISSING, np.int64)
         asked = np.flatnonzero(name != MISSING)
         if not len(asked):
@@ -96,11 +96,11 @@ class Host:
         found[asked] = rows[by_length[best]]
         return found
 
-    def most(self, track: int, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
+    def longest_name(self, track: int, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
         """Returns the longest innermost name (string id, -1 = none) and its time, for intervals that are not empty."""
         edges = distinct_values(begin, end)
-        times, rows_doing = self.doing(track)
-        names = self._names(rows_doing)
+        times, rows_innermost = self.innermost(track)
+        names = self._names(rows_innermost)
         near = slice(*np.searchsorted(times, edges[[0, -1]]))
         points = distinct_values(times[near], edges)
         left, length = points[:-1], np.diff(points)

@@ -196,13 +196,13 @@ class Pieces:
 
     def _merge(self) -> None:
         piece = self._sent[0]
-        merged = self._merged(piece)
+        merged = self._added_chunks(piece)
         if merged < len(piece.chunks):
             self._rewind(merged)
         self._sent.popleft()
         self._free.append(piece.number)
 
-    def _merged(self, piece: _Piece) -> int:
+    def _added_chunks(self, piece: _Piece) -> int:
         """Adds the columns of a piece. Returns the number of its chunks that were added."""
         process = piece.process
         if process is None:

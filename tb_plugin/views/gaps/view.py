@@ -231,7 +231,7 @@ def _host_did(trace: TraceTable, gaps: _Found) -> _HostActivity:
     late = launched & (2 * (begun - gaps.start_ns) >= gaps.end_ns - gaps.start_ns)
     until = np.where(late, begun, gaps.end_ns)
     host = host_of(trace)
-    name, time, longest = host.did_before(gaps.next, gaps.start_ns, until)
+    name, time, longest = host.main_activity_before(gaps.next, gaps.start_ns, until)
     around = np.append(trace.operator, np.int32(MISSING))[longest]
     operator = np.append(trace.name, np.int32(MISSING))[around].astype(np.int64)
     return _HostActivity(launched, late, np.append(host.waits, False)[longest], name, operator, time)

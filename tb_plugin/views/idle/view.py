@@ -293,7 +293,7 @@ def _spent(trace: TraceTable, idle: _Chosen) -> _Spent:
         np.concatenate([part[i] for part in parts]) if parts else np.empty(0, np.int64) for i in range(5)
     )
     lines = code_lines(trace)
-    name, _, row = host_of(trace).did_before(following, start, end)
+    name, _, row = host_of(trace).main_activity_before(following, start, end)
     operator = np.append(trace.name, MISSING)[np.append(trace.operator, MISSING)[row]].astype(np.int64)
     line = lines.of[np.where(row == MISSING, len(trace), row)].astype(np.int64)
     return _Spent(device, start, end, cause, following, name, operator, line, lines.texts)
