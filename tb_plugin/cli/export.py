@@ -42,7 +42,7 @@ def export(arguments: argparse.Namespace) -> int:
             "One file has one table.", "--output", "Add --table NAME, or write to a folder: --output FOLDER."
         )
     wanted = Place(arguments.run, arguments.worker, arguments.span, arguments.window)
-    session = open_session(arguments.path, wanted, is_brief=True)
+    session = open_session(arguments.path, wanted, without_views=True)
     try:
         entries = session.load_or_complain(arguments.path)
         if not entries:

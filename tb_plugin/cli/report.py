@@ -46,8 +46,8 @@ def report(arguments: argparse.Namespace) -> int:
     wanted = Place(arguments.run, arguments.worker, arguments.span, arguments.window)
     # JSON always has the findings, which are those of the default view.
     views = [] if arguments.format == "json" else arguments.view or []
-    is_brief = bool(views) and not any(registry.analysis_by_id(view).traits.cached for view in views)
-    made = _Report(open_session(arguments.path, wanted, arguments.capture, is_brief), arguments)
+    without_views = bool(views) and not any(registry.analysis_by_id(view).traits.cached for view in views)
+    made = _Report(open_session(arguments.path, wanted, arguments.capture, without_views), arguments)
     try:
         if arguments.html:
             return made.write_html()

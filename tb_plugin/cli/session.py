@@ -147,9 +147,9 @@ def open_session(
     path: str,
     wanted: Place = Place(),  # noqa: B008 (frozen)
     capture: str = "",
-    is_brief: bool = False,
+    without_views: bool = False,
 ) -> Session:
-    """Scans a path once, and selects profiles and their window. ``is_brief``: see Workspace. Raises UserError."""
+    """Scans a path once, and selects profiles and their window. ``without_views``: see Workspace. Raises UserError."""
     parse_window(wanted.window)
     catalog, store = scan_path(path), open_store()
     catalog.ranks = partial(merged_ranks, store)
@@ -157,7 +157,7 @@ def open_session(
     found = catalog.entries()
     is_single = len(found) == 1 and not wanted.window
     count = 1 if is_single or not found else len(catalog.matching(wanted))
-    workspace = Workspace(catalog, workers_for(count), store, is_brief)
+    workspace = Workspace(catalog, workers_for(count), store, without_views)
     if is_single:
         read_first(workspace, found)
     entries = [entry.at(wanted.window) for entry in catalog.matching(wanted)] if found else []

@@ -32,7 +32,7 @@ def sql(arguments: argparse.Namespace) -> int:
     if form == "parquet" and not output and sys.stdout.isatty():
         raise BadRequest("Parquet is not text.", "--format", "Add --output FILE.")
     wanted = Place(arguments.run, arguments.worker, arguments.span, arguments.window)
-    session = open_session(arguments.path, wanted, is_brief=True)
+    session = open_session(arguments.path, wanted, without_views=True)
     try:
         entries = session.load_or_complain(arguments.path)
         if not entries:

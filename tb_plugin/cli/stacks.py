@@ -22,7 +22,7 @@ from tb_plugin.storage.cache import open_store
 def stacks(arguments: argparse.Namespace) -> int:
     """Writes the merged stacks of one profile and returns the exit code. Raises UserError."""
     catalog = scan_path(arguments.path)
-    workspace = Workspace(catalog, workers_for(1), open_store(), is_brief=True)
+    workspace = Workspace(catalog, workers_for(1), open_store(), without_views=True)
     if len(catalog.entries()) == 1 and not arguments.window:
         read_first(workspace, catalog.entries())
     entry = _find(catalog, arguments)

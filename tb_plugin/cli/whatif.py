@@ -23,7 +23,7 @@ def whatif(arguments: argparse.Namespace) -> int:
     for text in arguments.scale:
         parsed_scale(text)  # before anything is read
     wanted = Place(arguments.run, arguments.worker, arguments.span, arguments.window)
-    session = open_session(arguments.path, wanted, is_brief=True)
+    session = open_session(arguments.path, wanted, without_views=True)
     params = Params(limit=arguments.top or ROWS_IN_TEXT, extra=tuple(("scale", text) for text in arguments.scale))
     printer = MarkdownPrinter() if arguments.format == "markdown" else TextPrinter()
     printed = 0

@@ -58,9 +58,11 @@ _LARGE_BYTES = 1024**3
 
 
 class Loader:
-    def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore, is_brief: bool = False) -> None:
+    def __init__(
+        self, catalog: ProfileCatalog, workers: Workers, store: FileStore, without_views: bool = False
+    ) -> None:
         self._catalog = catalog
-        self._is_brief = is_brief
+        self._without_views = without_views
         self._workers = workers
         self._store = store
         self._lock = threading.RLock()
@@ -159,7 +161,7 @@ class Loader:
         with self._lock:
             if entry.load is not load:
                 return
-            if known is not None and known.is_brief and not self._is_brief:
+            if known is not None and known.without_views and not self._without_views:
                 file = ModelFile(str(columns), model_of(entry.files.reader).id)
                 self._complete(entry, load, Complete(file, known.columns, str(summary)))
                 return
@@ -233,7 +235,7 @@ class Loader:
             peak = need + decoder_bytes(count) if limits is None else min(need, limits.budget_bytes)
             options |= {"key": target, "heavy": True, "peak_memory_bytes": peak}
             columns = str(self._store.path(key, rank_ending(found.rank, _COLUMNS)))
-            question = replace(question, is_brief=self._is_brief, decoders=count)
+            question = replace(question, without_views=self._without_views, decoders=count)
         else:
             (file,) = paths.values()
             question = OpenSummary(any_summary(file), model_of(found.reader).id, found.url, is_checked=False)

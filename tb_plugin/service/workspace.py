@@ -77,14 +77,16 @@ EVERYTHING = Params()
 class Workspace:
     """Owns the catalog, the loader and the workers. Call ``close`` to stop them.
 
-    If ``is_brief`` is set, reading computes no views, for commands that need few of them.
+    If ``without_views`` is set, reading computes no views, for commands that need few of them.
     """
 
-    def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore, is_brief: bool = False) -> None:
+    def __init__(
+        self, catalog: ProfileCatalog, workers: Workers, store: FileStore, without_views: bool = False
+    ) -> None:
         self.catalog = catalog
         self._workers = workers
         self._store = store
-        self._loader = Loader(catalog, workers, store, is_brief)
+        self._loader = Loader(catalog, workers, store, without_views)
         self.captures = Captures(catalog, self._loader)
         self._scheduler = PartScheduler(self._loader, self.captures, workers, store)
         self._desk = Desk(workers)

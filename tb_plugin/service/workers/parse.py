@@ -77,7 +77,7 @@ class Summary(msgspec.Struct, frozen=True):
     """Ranks of a merged file. Each has a column file and a summary. Empty if the file contains one rank."""
     device_word: str = "GPU"
     """Word for the devices of the profile."""
-    is_brief: bool = False
+    without_views: bool = False
     """Whether ``data_notice_count``, ``key_figures`` and results of views are left out. ``Complete`` adds them."""
 
 
@@ -118,7 +118,7 @@ class Parse(msgspec.Struct, frozen=True):
     own_steps: str = ""
     rank: str = ""
     """For a merged file, the rank whose summary is returned; "" = the first, with a list of all ranks."""
-    is_brief: bool = False
+    without_views: bool = False
     """Whether the summary is brief, for commands that do not need more."""
     decoders: int = 1
     """Number of decoder processes (``ReadOptions.decoders``)."""
@@ -164,7 +164,7 @@ class Parse(msgspec.Struct, frozen=True):
         seal = isolated("Writing the columns", partial(_write_columns, model, target, made))
         del made
         report(progress._replace(stage="summarising"))
-        return _write_summary(models, ModelFile(target, model.id), seal, summary_target, self.is_brief)
+        return _write_summary(models, ModelFile(target, model.id), seal, summary_target, self.without_views)
 
     def _read(self, reader: Reader[Any], report: Report) -> tuple[Any, Progress]:
         """Returns the parsed profile and the final progress. Raises UserError."""
@@ -205,18 +205,18 @@ class Complete(msgspec.Struct, frozen=True):
     def answer(self, models: OpenModels, report: Report) -> Summary:
         """Returns the summary. Raises CacheFileLost, CacheRefused, PartFailed."""
         report(Progress("summarising"))
-        return _write_summary(models, self.file, self.seal, self.summary_target, is_brief=False)
+        return _write_summary(models, self.file, self.seal, self.summary_target, without_views=False)
 
 
-def _write_summary(models: OpenModels, file: ModelFile, seal: Seal, target: str, is_brief: bool) -> Summary:
+def _write_summary(models: OpenModels, file: ModelFile, seal: Seal, target: str, without_views: bool) -> Summary:
     model, made = registry.model_by_id(file.model), models.model(file)
     views = _navigation_views(model)
-    if not is_brief:
+    if not without_views:
         for analysis in views:
             if analysis.traits.cached and missing_of(analysis, made) is None:
                 isolated(analysis.title, partial(models.keep, file, analysis), _nothing)
         _open_beside(model, made, file.path)
-    summary = isolated("Summary of the profile", lambda: _summarise(models, file, views, seal, is_brief))
+    summary = isolated("Summary of the profile", lambda: _summarise(models, file, views, seal, without_views))
     # Written last, because its existence means that all other files exist.
     put_atomically(target, lambda partial: partial.write_bytes(with_checksum(to_json(summary))))
     return summary
@@ -307,14 +307,14 @@ def _navigation_views(model: Model[Any, Any]) -> list[Analysis[Any]]:
 
 
 def _summarise(
-    models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any]], seal: Seal, is_brief: bool
+    models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any]], seal: Seal, without_views: bool
 ) -> Summary:
     model, made = registry.model_by_id(file.model), models.model(file)
     outline = model.outline(made)
     shown, absent = _view_infos(views, made, outline)
     default = registry.analysis_by_id(model.default_view)
     count, figures = 0, list[Figure]()
-    if not is_brief:
+    if not without_views:
         # The page requests the default view next anyway, so its result is computed and cached now.
         count, figures = isolated(
             default.title, lambda: _first(models.part(file, default, Params())), lambda failure: (1, [])
@@ -334,7 +334,7 @@ def _summarise(
         absent,
         outline.device,
         device_word=outline.device_word,
-        is_brief=is_brief,
+        without_views=without_views,
     )
 
 
