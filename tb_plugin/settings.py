@@ -137,6 +137,14 @@ PERFETTO = _declared(
     ),
     default="`https://ui.perfetto.dev`",
 )
+PATHS = _declared(
+    "TORCH_TRACE_PATHS",
+    (
+        "local folders for editor links to recorded paths, such as `/cluster/src=/home/me/src`. Several pairs are "
+        "separated by `:` (Windows: `;`). The longest matching folder is used"
+    ),
+    default="recorded paths",
+)
 NO_FRONTEND = _declared(
     "TORCH_TRACE_NO_FRONTEND",
     "`1` during installation: do not build the page. The command line does not need the page",

@@ -176,3 +176,17 @@ test('any threads are chosen in the menu, and everything follows', async () => {
   await back()
   expect(chosen()).toEqual(rest)
 })
+
+test('a link to the editor opens the local path of a recorded path', async () => {
+  const name = '/cluster/src/train.py(7): step'
+  patch((path, body: { payloads: Stacks }) => {
+    if (path === 'runs') return { ...body, path_mappings: [{ recorded: '/cluster', local: '/home/me' }] }
+    if (!path.startsWith('view/stacks')) return undefined
+    body.payloads.stacks.rows[0].name = name
+    return body
+  })
+  await open({ ...RUN, row: '0' })
+  const link = control('link', 'Open /home/me/src/train.py:7 in the editor') as HTMLAnchorElement
+  expect(link.href).toBe('vscode://file/home/me/src/train.py:7')
+  expect(textOf(byTest('source')), 'the recorded path is shown').toContain('/cluster/src/train.py:7')
+})

@@ -83,6 +83,13 @@ class Skipped(Struct, frozen=True):
     reason: str
 
 
+class PathMapping(Struct, frozen=True):
+    """A folder of recorded paths, and the local folder that editor links open instead."""
+
+    recorded: str
+    local: str
+
+
 class Catalog(Struct, frozen=True, tag_field="kind", tag="catalog"):
     """The response of ``GET runs``: the content of all log directories."""
 
@@ -94,11 +101,14 @@ class Catalog(Struct, frozen=True, tag_field="kind", tag="catalog"):
     runs: list[RunInfo]
     skipped: list[Skipped]
     problems: list[Problem] = []
-    """One error per unreadable log directory. ``runs`` still contains the profiles that were found there earlier."""
+    """One error per unreadable log directory, whose earlier profiles stay in ``runs``, and per invalid setting."""
     perfetto_url: str = ""
     """Address of the Perfetto UI; empty if TORCH_TRACE_PERFETTO is invalid."""
     first: ProfileName | None = None
     """The profile that opens if a URL names none: the newest recording with device work."""
+    path_mappings: list[PathMapping] = []
+    upload_limit_bytes: int = 0
+    """Maximum size of a file that a user may drop on the page; 0 = the page opens no files, as in TensorBoard."""
 
 
 class IssueInfo(Struct, frozen=True):

@@ -249,8 +249,10 @@ class ProfileCatalog:
         for entry in entries:
             found = entry.files
             runs.setdefault(found.run, {}).setdefault(found.worker, []).append(_span_info(entry))
+        from tb_plugin.service.path_mappings import path_mappings
         from tb_plugin.service.perfetto_address import perfetto_url
 
+        mappings, invalid = path_mappings()
         return Catalog(
             logdir=_displayed_roots(self.roots),
             scanning=not self._first.is_set(),
@@ -268,9 +270,10 @@ class ProfileCatalog:
                 for run, workers in runs.items()
             ],
             skipped=[Skipped(path, reason) for path, reason in self.skipped()[:_MAX_SKIPPED]],
-            problems=[problem_of(error) for error in self.problems()],
+            problems=[*(problem_of(error) for error in self.problems()), *invalid],
             perfetto_url=perfetto_url(),
             first=_first_name(discovery.first, entries),
+            path_mappings=mappings,
         )
 
     def _keep_scanning(self) -> None:

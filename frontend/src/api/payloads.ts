@@ -16,12 +16,14 @@ export interface Catalog {
   kind: 'catalog'
   last_scan_unix_ms: number | null
   logdir: string
+  path_mappings: PathMapping[]
   perfetto_url: string
   problems: Problem[]
   runs: RunInfo[]
   scanned_files: number
   scanning: boolean
   skipped: Skipped[]
+  upload_limit_bytes: number
 }
 /**
  */
@@ -29,6 +31,13 @@ export interface ProfileName {
   run: string
   span: string
   worker: string
+}
+/**
+ * A folder of recorded paths, and the local folder that editor links open instead.
+ */
+export interface PathMapping {
+  local: string
+  recorded: string
 }
 /**
  */

@@ -6,6 +6,7 @@ import type { Catalog, Problem, Profile, SpanInfo, ViewInfo } from '../api/paylo
 import { isTyping } from '../canvas/typing'
 import { setDeviceWord } from '../lib/deviceWords'
 import { placeOf } from '../lib/exportNames'
+import { setPathMappings } from '../lib/localPaths'
 import { shortenMiddle } from '../lib/names'
 import { pagesOf } from '../lib/pages'
 import { PER_STEP_VIEWS } from '../lib/perStep'
@@ -97,6 +98,7 @@ function Frame() {
     window.addEventListener('message', onMessage)
     return () => window.removeEventListener('message', onMessage)
   }, [refresh])
+  if (catalog) setPathMappings(catalog.path_mappings)
   if (profile) setDeviceWord(profile.device_word)
   const view = openedView(profile, route.view)
   const isReady = profile?.state === 'ready'

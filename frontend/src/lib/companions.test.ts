@@ -42,6 +42,8 @@ function catalog(workers: Record<string, string[]>): Catalog {
     skipped: [],
     problems: [],
     perfetto_url: '',
+    path_mappings: [],
+    upload_limit_bytes: 0,
     first: null,
   }
 }

@@ -26,6 +26,8 @@ function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
     last_scan_unix_ms: null,
     problems: [],
     perfetto_url: '',
+    path_mappings: [],
+    upload_limit_bytes: 0,
     first: null,
     scanned_files: 0,
     scanning: false,

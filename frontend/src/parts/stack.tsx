@@ -2,6 +2,7 @@
 import { ActionIcon, Popover, TextInput, Tooltip } from '@mantine/core'
 import { useState } from 'react'
 import { type CodeFrame, canOpen, editorUrl, parseStack } from '../lib/frames'
+import { localPath } from '../lib/localPaths'
 import { setPrefs, usePrefs } from '../state/prefs'
 import { CopyIconButton } from '../widgets/basics'
 import { EditorIcon, GearIcon } from '../widgets/icons'
@@ -32,7 +33,8 @@ export function StackFrames({ stack }: { stack: string }) {
 function FrameLine({ frame, editor }: { frame: CodeFrame; editor: string }) {
   if (frame.path === null || !canOpen(frame)) return <span className={textCss.mute}>{frame.text}</span>
   const place = `${frame.path}:${frame.line}`
-  const url = editorUrl(editor, frame)
+  const local = { ...frame, path: localPath(frame.path) }
+  const url = editorUrl(editor, local)
   const cut = frame.path.lastIndexOf('/') + 1
   return (
     <>
@@ -43,17 +45,17 @@ function FrameLine({ frame, editor }: { frame: CodeFrame; editor: string }) {
       </span>
       <CopyIconButton text={place} label="Copy path:line" />
       {url && (
-        <Tooltip label="Open in editor">
+        <Tooltip label={local.path === frame.path ? 'Open in editor' : `Open ${local.path} in editor`}>
           <ActionIcon
             component="a"
             href={url}
             size="sm"
             variant="subtle"
             color="gray"
-            aria-label={`Open ${place} in the editor`}
+            aria-label={`Open ${local.path}:${frame.line} in the editor`}
             onClick={(event) => {
               event.stopPropagation()
-              tellHost(frame)
+              tellHost(local)
             }}
           >
             <EditorIcon />
