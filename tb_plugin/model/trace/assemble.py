@@ -15,6 +15,7 @@ from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.model.trace import links, recorded_arrows, tree
 from tb_plugin.model.trace.extra_columns import blocks_from, moved_columns
 from tb_plugin.model.trace.hardware import DeviceInfo
+from tb_plugin.model.trace.hook_ranges import with_hook_ranges
 from tb_plugin.model.trace.lanes import lanes
 from tb_plugin.model.trace.merged_processes import separate_processes
 from tb_plugin.model.trace.order import kinds, sort, split_by_plausibility
@@ -44,7 +45,7 @@ Section = TypeVar("Section", OperatorArgs, PythonArgs, DeviceArgs, CollectiveArg
 
 def assemble(raw: RawTrace) -> TraceTable:
     """Returns the trace model. Times become relative to the first plausible event."""
-    merged = separate_processes(raw)
+    merged = separate_processes(with_hook_ranges(raw))
     raw = merged.raw
     kept, aside = split_by_plausibility(raw)
     kept, outside = rows_inside(raw, kept)
