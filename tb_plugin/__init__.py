@@ -1,8 +1,9 @@
 """Torch Trace: analysis of time and memory in PyTorch training.
 
-``tb_plugin.open(path_or_url)`` opens a profile (tb_plugin/api.py). ``tb_plugin.annotate(model)`` and
-``tb_plugin.profile(directory)`` help to record a trace (tb_plugin/record.py). These functions are imported at first
-use, because TensorBoard imports this package at every start.
+``tb_plugin.open(path_or_url)`` opens a profile (tb_plugin/api.py). ``tb_plugin.annotate(model)``,
+``tb_plugin.profile(directory)`` and ``tb_plugin.record.on_demand(directory)`` help to record a trace
+(tb_plugin/record.py). These functions are imported at first use, because TensorBoard imports this package at every
+start.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ def __getattr__(name: str) -> Any:
         from tb_plugin import api
 
         return getattr(api, name)
-    if name in ("annotate", "profile"):
-        from tb_plugin import record
+    if name in ("annotate", "profile", "record"):
+        import importlib
 
-        return getattr(record, name)
+        record = importlib.import_module("tb_plugin.record")
+        return record if name == "record" else getattr(record, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

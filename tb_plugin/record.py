@@ -5,8 +5,11 @@ PyTorch is imported at the first call. docs/record.md contains recipes and the c
 
 from __future__ import annotations
 
+import signal
 import tempfile
 import threading
+import time
+import uuid
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -26,6 +29,8 @@ LARGE_MB = 1_000
 _WRAPPED = {"_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
 # Wrappers that store their module as ``module``.
 _REPLICATED = {"DataParallel", "DistributedDataParallel"}
+# File that requests a recording, and the file that names the first step of the last one.
+REQUEST, PLAN = "record-now", "recording"
 
 
 def annotate(model: Any) -> ModuleRanges:
@@ -101,6 +106,168 @@ def profile(
         with_stack=with_stack,
         with_modules=with_modules,
     )
+
+
+def on_demand(
+    directory: str | Path,
+    *,
+    steps: int = 5,
+    warmup: int = 1,
+    signal_number: int | None = None,
+    check_seconds: float = 1.0,
+    **options: Any,
+) -> OnDemand:
+    """Returns a recorder that does nothing until it gets a request, and then records ``steps`` steps.
+
+    Call its ``step()`` after each iteration. A request is a file ``record-now`` in ``directory``, looked for at most
+    every ``check_seconds``. If several ranks share the directory, all of them record the same steps. If
+    ``signal_number`` is given, such as ``signal.SIGUSR2``, this signal makes one process record. ``options`` are
+    those of ``profile``, without its schedule. If a recording fails, there is a warning, and the training continues.
+
+    Raises MissingPackage without PyTorch, BadRequest for invalid numbers, a directory that cannot be created, or a
+    signal outside the main thread.
+    """
+    return OnDemand(directory, steps, warmup, signal_number, check_seconds, options)
+
+
+class OnDemand:
+    """Recorder returned by ``on_demand``. ``close()``, or the end of ``with``, writes a recording that still runs."""
+
+    def __init__(
+        self,
+        directory: str | Path,
+        steps: int,
+        warmup: int,
+        signal_number: int | None,
+        check_seconds: float,
+        options: dict[str, Any],
+    ) -> None:
+        self._make = partial(profile, directory, wait=0, warmup=warmup, active=steps, **options)
+        self._make()  # reports invalid options now instead of in the middle of the training
+        self._directory = Path(directory)
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadRequest(
+                f"The directory cannot be created: {error}", str(directory), "Choose another one."
+            ) from error
+        self._count = warmup + steps
+        self._check_seconds = check_seconds
+        self._next_check = time.monotonic() + check_seconds
+        self._step = self._checked_step = 0
+        self._start_step: int | None = None
+        self._answered = _identity(self._directory / PLAN)
+        self._profiler: Any = None
+        self._left = 0
+        self._signalled = False
+        self._signal, self._handler_before = signal_number, None
+        if signal_number is not None:
+            try:
+                self._handler_before = signal.signal(signal_number, self._on_signal)
+            except ValueError as error:
+                do = "Create the recorder in the main thread, with a signal of this system."
+                raise BadRequest(f"The signal cannot be used: {error}", str(signal_number), do) from error
+
+    def __enter__(self) -> OnDemand:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def step(self) -> None:
+        """Counts an iteration of the training. Starts or ends a recording if needed."""
+        self._step += 1
+        if self._profiler is not None:
+            self._advance()
+            return
+        if self._start_step is None and time.monotonic() >= self._next_check:
+            self._look()
+        if self._signalled or (self._start_step is not None and self._step >= self._start_step):
+            self._signalled, self._start_step = False, None
+            self._begin()
+
+    def close(self) -> None:
+        if self._profiler is not None:
+            self._stop()
+        if self._signal is not None:
+            signal.signal(self._signal, self._handler_before)
+            self._signal = None
+
+    def _on_signal(self, *_: object) -> None:
+        self._signalled = True
+
+    def _look(self) -> None:
+        """Turns a request into a plan, and takes the first step of a new plan."""
+        plan = self._directory / PLAN
+        # Other ranks look at other times, so they get two intervals to see the plan.
+        ahead = 2 * (self._step - self._checked_step) if _world_size() > 1 else 0
+        self._next_check, self._checked_step = time.monotonic() + self._check_seconds, self._step
+        try:
+            if (self._directory / REQUEST).exists():
+                # Renaming succeeds on one rank only, and a plan always appears with its content.
+                claimed = self._directory / f"{REQUEST}.{uuid.uuid4().hex}"
+                try:
+                    (self._directory / REQUEST).rename(claimed)
+                except FileNotFoundError:
+                    pass
+                else:
+                    claimed.write_text(f"{self._step + ahead}\n", encoding="utf-8")
+                    claimed.replace(plan)
+            identity = _identity(plan)
+            if identity not in (None, self._answered):
+                self._answered = identity
+                self._start_step = int(plan.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            self._next_check = float("inf")
+            warnings.warn(f"Recording on demand is off, because a request cannot be read: {error}", stacklevel=3)
+
+    def _begin(self) -> None:
+        try:
+            profiler = self._make()
+            # Steps have the numbers of the training, so that ranks that start late stay comparable.
+            first, planned = self._step, profiler.schedule
+            profiler.schedule = lambda step: planned(step - first)
+            profiler.step_num = first
+            profiler.start()
+        except Exception as error:  # a failed recording must not end the training
+            _warn_of_failure(error)
+            return
+        self._profiler, self._left = profiler, self._count
+
+    def _advance(self) -> None:
+        self._left -= 1
+        try:
+            self._profiler.step()
+        except Exception as error:  # a failed recording must not end the training
+            _warn_of_failure(error)
+            self._left = 0
+        if self._left == 0:
+            self._stop()
+
+    def _stop(self) -> None:
+        profiler, self._profiler = self._profiler, None
+        try:
+            profiler.stop()
+        except Exception as error:  # a failed recording must not end the training
+            _warn_of_failure(error)
+
+
+def _warn_of_failure(error: Exception) -> None:
+    warnings.warn(f"The recording failed, but the training continues: {error}", stacklevel=4)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_ino
+
+
+def _world_size() -> int:
+    distributed = _torch().distributed
+    ready = distributed.is_available() and distributed.is_initialized()
+    return int(distributed.get_world_size()) if ready else 1
 
 
 def _size_of(profiler: Any) -> int:

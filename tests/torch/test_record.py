@@ -322,3 +322,21 @@ def test_a_trace_that_gets_too_large_is_told_before_it_is_recorded(tmp_path: Pat
     ) as told:
         files = profiled(tmp_path, 6, large_mb=0, use_gzip=False)
     assert len(told) == len(files) == 1
+
+
+def test_recording_on_demand(tmp_path: Path) -> None:
+    net = Net()
+    options = {"activities": [torch.profiler.ProfilerActivity.CPU], "worker_name": "w", "with_stack": False}
+    with (
+        warnings.catch_warnings(),
+        tb_plugin.record.on_demand(tmp_path, steps=2, check_seconds=0, **options) as recorder,
+    ):
+        warnings.simplefilter("error")
+        for number in range(16):
+            if number in (3, 10):
+                (tmp_path / "record-now").touch()
+            step(net)
+            recorder.step()
+    files = sorted(tmp_path.glob("*.pt.trace.json.gz"))
+    assert [list(model(path).steps.label) for path in files] == [["5", "6"], ["12", "13"]]
+    assert not (tmp_path / "record-now").exists()
