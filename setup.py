@@ -5,9 +5,12 @@ The sdist holds the built page as well, so that it installs without Node.js.
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import subprocess
+import tarfile
+import time
 from pathlib import Path
 
 from setuptools import setup
@@ -74,6 +77,30 @@ class PackWithPage(sdist):
         if os.environ.get(SKIP) != "1" and is_stale():
             build_page()
         super().run()
+
+    def make_archive(
+        self, base_name: str, format: str, root_dir: str | None = None, base_dir: str | None = None, **owners: object
+    ) -> str:
+        """Writes the archive: two archives of one tree are equal byte for byte if SOURCE_DATE_EPOCH is set."""
+        if format != "gztar" or base_dir is None or root_dir is not None:
+            return super().make_archive(base_name, format, root_dir, base_dir, **owners)
+        seconds = int(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
+
+        def plain(item: tarfile.TarInfo) -> tarfile.TarInfo:
+            item.mtime, item.mode = seconds, 0o755 if item.isdir() or item.mode & 0o100 else 0o644
+            item.uid = item.gid = 0
+            item.uname = item.gname = ""
+            return item
+
+        path = Path(f"{base_name}.tar.gz")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            path.open("wb") as file,
+            gzip.GzipFile("", "wb", fileobj=file, mtime=seconds) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            archive.add(base_dir, filter=plain)  # adds folders in order of their names
+        return str(path)
 
 
 setup(cmdclass={"build_py": BuildWithPage, "sdist": PackWithPage})
