@@ -137,6 +137,11 @@ PERFETTO = _declared(
     ),
     default="`https://ui.perfetto.dev`",
 )
+UPLOAD_MB = _declared(
+    "TORCH_TRACE_UPLOAD_MB",
+    "maximum size in megabytes of a file that is dropped on the page of `torch-trace view`; `0`: no files",
+    default="2000",
+)
 PATHS = _declared(
     "TORCH_TRACE_PATHS",
     (

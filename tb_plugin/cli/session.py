@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 import msgspec
 
@@ -174,11 +175,11 @@ def no_profiles_message() -> str:
     return f"No profiler trace was found. Supported names end in {', '.join(most)} or {last}."
 
 
-def scan_path(path: str) -> ProfileCatalog:
-    """Scans a path and returns its catalog. Raises UserError."""
+def scan_path(path: str, dropped: Path | None = None) -> ProfileCatalog:
+    """Scans a path, and a folder of dropped files, and returns their catalog. Raises UserError."""
     if (readable := os.fsencode(path).decode("utf-8", "replace")) != path:
         raise NotFoundError("The path is not valid UTF-8.", readable, "Rename the file or folder.")
-    catalog = open_catalog([("", path)])
+    catalog = open_catalog([("", path)], dropped)
     catalog.scan()
     for problem in catalog.problems():
         raise problem

@@ -75,6 +75,7 @@ class ProfileCatalog:
         self._scanner = scanner
         self._every_seconds = every_seconds
         self._lock = threading.Lock()
+        self._scanning = threading.Lock()
         self._entries: dict[tuple[str, str, str], Entry] = {}
         self._discovery = Discovery()
         self._merged = Merged()
@@ -100,6 +101,10 @@ class ProfileCatalog:
             self._thread.join(timeout=5)
 
     def scan(self) -> None:
+        with self._scanning:
+            self._scan()
+
+    def _scan(self) -> None:
         discovery = self._scanner.scan()
         with self._lock:
             if discovery is self._discovery and not any(_is_left(entry) for entry in self._entries.values()):
@@ -249,6 +254,7 @@ class ProfileCatalog:
         for entry in entries:
             found = entry.files
             runs.setdefault(found.run, {}).setdefault(found.worker, []).append(_span_info(entry))
+        from tb_plugin.service.dropped_files import upload_limit_bytes
         from tb_plugin.service.path_mappings import path_mappings
         from tb_plugin.service.perfetto_address import perfetto_url
 
@@ -274,6 +280,7 @@ class ProfileCatalog:
             perfetto_url=perfetto_url(),
             first=_first_name(discovery.first, entries),
             path_mappings=mappings,
+            upload_limit_bytes=upload_limit_bytes() if any(root.is_dropped for root in self.roots) else 0,
         )
 
     def _keep_scanning(self) -> None:
@@ -347,7 +354,7 @@ def _few(names: list[str]) -> str:
 
 
 def _displayed_roots(roots: Sequence[Root]) -> str:
-    return ", ".join(root.folder.url for root in roots)
+    return ", ".join(root.folder.url for root in roots if not root.is_dropped)
 
 
 def _is_empty(read: ReadInfo) -> bool:

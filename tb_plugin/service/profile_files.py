@@ -21,6 +21,8 @@ class Root(msgspec.Struct, frozen=True):
 
     folder: Folder
     name: str = ""
+    is_dropped: bool = False
+    """Whether the folder contains files that a user dropped on the page."""
 
 
 class SummaryFile(msgspec.Struct, frozen=True):

@@ -19,8 +19,8 @@ from tb_plugin import registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.skipped_workers import LeftOut
 from tb_plugin.analysis.timeline.tiles import Tile
-from tb_plugin.errors import CacheFileLost, Cancelled, NotFoundError, UserError
-from tb_plugin.payloads import Catalog, Profile, StepInfo, ViewInfo
+from tb_plugin.errors import CacheFileLost, Cancelled, NotFoundError, UnreadableTrace, UserError
+from tb_plugin.payloads import Catalog, Profile, ProfileName, StepInfo, ViewInfo
 from tb_plugin.service.answers.download import Download, chunks_of
 from tb_plugin.service.answers.multi_profile import CHANGES, MultiProfileAnswers, Request, multi_profile_view
 from tb_plugin.service.answers.part_scheduler import Mode, PartScheduler
@@ -47,7 +47,7 @@ from tb_plugin.service.answers.questions import (
 from tb_plugin.service.answers.sql_answers import SqlProfile
 from tb_plugin.service.answers.step_selection import chosen_steps, window_of
 from tb_plugin.service.catalog import Place, ProfileCatalog
-from tb_plugin.service.discovery.scan import Scanner
+from tb_plugin.service.discovery.scan import NOT_A_TRACE, Scanner
 from tb_plugin.service.graph_captures import NONE, Captures, Opened
 from tb_plugin.service.loader import Loader
 from tb_plugin.service.profile_files import Root
@@ -101,6 +101,16 @@ class Workspace:
         from tb_plugin.service.workers.model_cache import OpenModels
 
         return OpenModels()
+
+    def find_dropped(self, path: Path) -> ProfileName:
+        """Returns the profile of a dropped file. If it is none, removes it and raises UnreadableTrace."""
+        self.catalog.scan()
+        for entry in self.catalog.entries():
+            if entry.files.root.is_dropped and path.name in entry.files.names:
+                return ProfileName(*entry.key)
+        reasons = [reason for where, reason in self.catalog.skipped() if Path(where) == path]
+        path.unlink(missing_ok=True)
+        raise UnreadableTrace(reasons[0] if reasons else NOT_A_TRACE, path.name)
 
     def runs(self) -> Catalog:
         return self.catalog.payload()
@@ -399,10 +409,12 @@ class Workspace:
             return None
 
 
-def open_catalog(locations: Sequence[tuple[str, str]]) -> ProfileCatalog:
-    """Returns the catalog of (name, path or URL) pairs. Does not scan them yet."""
-    folders = [(name, Folder(url)) for name, url in locations]
-    return ProfileCatalog(Scanner([Root(folder, name) for name, folder in folders], registry.readers()))
+def open_catalog(locations: Sequence[tuple[str, str]], dropped: Path | None = None) -> ProfileCatalog:
+    """Returns the catalog of (name, path or URL) pairs, and of a folder of dropped files. Does not scan them yet."""
+    roots = [Root(Folder(url), name) for name, url in locations]
+    if dropped is not None:
+        roots.append(Root(Folder(str(dropped)), dropped.name, is_dropped=True))
+    return ProfileCatalog(Scanner(roots, registry.readers()))
 
 
 def _steps_of(entry: Entry) -> Sequence[StepInfo]:

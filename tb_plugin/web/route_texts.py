@@ -101,6 +101,15 @@ ROUTES = (
         "[tiles of the timeline](../http.md#tiles): an Arrow IPC stream",
     ),
     Route(
+        "files",
+        "`name`",
+        (
+            "PUT, only in `torch-trace view`: stores the body as a file of this name in a private temporary folder, and "
+            "returns its `ProfileName`. The status is 413 for a body larger than `TORCH_TRACE_UPLOAD_MB`, and 422 if "
+            "the file is not a profile"
+        ),
+    ),
+    Route(
         "index.js, index.html, assets/*", "", "the files of the page. A file whose name contains a hash never changes"
     ),
 )

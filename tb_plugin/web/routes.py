@@ -26,6 +26,7 @@ from tb_plugin.payloads import Problem, Profile
 from tb_plugin.payloads.export import to_json
 from tb_plugin.service.answers.download import Download
 from tb_plugin.service.catalog import PARTS, Place
+from tb_plugin.service.dropped_files import DroppedFiles
 from tb_plugin.service.workers.desk import waiting_for
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.web.catalog_cache import Body, CatalogCache
@@ -42,6 +43,8 @@ MAX_LIMIT = 1000
 DEFAULT_LIMIT = 100
 # Seconds that a request waits for the first scan, so that a small log directory does not appear empty.
 _FIRST_SCAN_SECONDS = 5.0
+# An upload ends if the client sends nothing for so long.
+_UPLOAD_PAUSE_SECONDS = 60.0
 _GZIP_FROM_BYTES = 1024
 # Maximum length of a text in an error, in characters.
 _LONGEST = 600
@@ -77,10 +80,14 @@ class _Answer(Response):
 
 
 class Routes:
-    """The WSGI application. ``open_workspace`` is called at the first request that needs data."""
+    """The WSGI application. ``open_workspace`` is called at the first request that needs data.
 
-    def __init__(self, open_workspace: Callable[[], Workspace]) -> None:
+    If ``dropped`` is given, files can be uploaded into it.
+    """
+
+    def __init__(self, open_workspace: Callable[[], Workspace], dropped: DroppedFiles | None = None) -> None:
         self._open = open_workspace
+        self._dropped = dropped
         self._catalog = CatalogCache()
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -88,6 +95,9 @@ class Routes:
         request = Request(environ)
         try:
             check_host(environ)
+            if request.method == "PUT" and self._dropped is not None and request.path == f"{BASE}files":
+                check_site(environ)
+                return self._store(request, self._dropped)(environ, start_response)  # type: ignore[arg-type]  # as below
             if request.method not in ("GET", "HEAD"):
                 raise MethodNotAllowed(f"{request.method} is not supported.", request.path, "Use GET.")
             with waiting_for(partial(_has_gone, environ.get("werkzeug.socket"))):
@@ -122,6 +132,17 @@ class Routes:
         if head == "download" and rest in ("original", "window", "stacks"):
             return self._download(request, rest)
         return _static(request, route)
+
+    def _store(self, request: Request, dropped: DroppedFiles) -> Response:
+        """Stores the body as a file, and returns the names of its profile."""
+        size, name = request.content_length, _arg(request, "name")
+        if size is None:
+            raise BadRequest("The size of the file is unknown.", name, "Send the header Content-Length.")
+        connection = request.environ.get("werkzeug.socket")
+        if isinstance(connection, socket.socket):
+            connection.settimeout(_UPLOAD_PAUSE_SECONDS)
+        path = dropped.save(name, size, request.environ["wsgi.input"])
+        return _json(request, to_json(self._workspace().find_dropped(path)))
 
     def _workspace(self) -> Workspace:
         workspace = self._open()

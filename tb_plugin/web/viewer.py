@@ -14,6 +14,7 @@ from typing import Any
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from tb_plugin.errors import BadRequest
+from tb_plugin.service.dropped_files import DroppedFiles
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.web.routes import BASE, Routes
 
@@ -27,9 +28,9 @@ _FROM_OTHER_PAGES = ("cross-site", "same-site")
 class Viewer:
     """The WSGI application: the routes of the plugin below ``/TOKEN/``."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, dropped: DroppedFiles | None = None) -> None:
         self.token = secrets.token_urlsafe(24)
-        self._routes = Routes(lambda: workspace)
+        self._routes = Routes(lambda: workspace, dropped)
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
         token, slash, rest = str(environ.get("PATH_INFO", "")).lstrip("/").partition("/")

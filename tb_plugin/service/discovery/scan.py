@@ -83,6 +83,7 @@ class Scanner:
     def __init__(self, roots: Sequence[Root], readers: Sequence[Reader[Any]]) -> None:
         self.roots = roots
         self.readers = readers
+        self._are_several = sum(not root.is_dropped for root in roots) > 1
         self._summaries = ListedSummaries()
         self._known: dict[Root, tuple[Listing, _Sorted]] = {}
         self._sniffed: dict[_SniffKey, str] = {}
@@ -119,7 +120,7 @@ class Scanner:
         if self._last is not None and unchanged and _are_same(results, self._last[0]):
             return self._last[1]
         self._sniffed = {key: why for key, why in self._sniffed.items() if key in used}
-        found = number_spans(drafts, len(self.roots) > 1, [reader.id for reader in self.readers])
+        found = number_spans(drafts, self._are_several, [reader.id for reader in self.readers])
         beside = {result.root: result.summaries for result in results}
         discovery.profiles, final = self._grouped(
             [self._summaries.with_summary(one, beside[one.root]) for one in found]
@@ -156,7 +157,7 @@ class Scanner:
         self._jobs = {key: self._jobs[key] for key in map(_identity, asked) if key in self._jobs}
         final = all(_identity(one) in self._jobs for one in asked)
         return distributed_jobs.label_by_rank(
-            distributed_jobs.group_jobs(found, parts, len(self.roots) > 1), asked
+            distributed_jobs.group_jobs(found, parts, self._are_several), asked
         ), final
 
     def _job_infos(self, asked: Iterable[ProfileFiles]) -> dict[ProfileFiles, JobInfo | None]:
