@@ -1,7 +1,7 @@
-// Typed GET requests to the plugin's routes.
+// Typed requests to the plugin's routes.
 import { deviceWord, tableInWords, viewInWords } from '../lib/deviceWords'
 import { PER_STEP_VIEWS, tablePerStep, viewPerStep } from '../lib/perStep'
-import type { Catalog, Problem, Profile, Table, View } from './payloads'
+import type { Catalog, Problem, Profile, ProfileName, Table, View } from './payloads'
 
 export type Query = Record<string, string | number | readonly string[] | null | undefined>
 
@@ -99,6 +99,36 @@ export async function getCatalog(signal?: AbortSignal): Promise<Catalog> {
 
 /** The catalog of the last answer. */
 export const lastCatalog = (): Catalog | null => known?.catalog ?? null
+
+/** Sends a file to the server of `torch-trace view`; `fetch` would not report the progress. */
+export function uploadFile(
+  file: File,
+  onProgress: (fraction: number) => void,
+  signal: AbortSignal,
+): Promise<ProfileName> {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest()
+    const interrupted = () =>
+      reject(new ApiError(0, { what: 'The upload was interrupted.', where: file.name, do: 'Drop the file again.' }))
+    request.open('PUT', urlOf('files', { name: file.name }))
+    request.responseType = 'json'
+    request.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 1)
+    request.onload = async () => {
+      if (request.status === 200) resolve(request.response as ProfileName)
+      else
+        reject(
+          new ApiError(
+            request.status,
+            await problemOf(new Response(JSON.stringify(request.response), { status: request.status }), 'files'),
+          ),
+        )
+    }
+    request.onerror = interrupted
+    request.onabort = interrupted
+    signal.addEventListener('abort', () => request.abort())
+    request.send(file)
+  })
+}
 
 export async function getProfile(query: Query, signal?: AbortSignal): Promise<Profile> {
   const answer = await get<Profile>('profile', query, signal)

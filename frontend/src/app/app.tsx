@@ -37,6 +37,7 @@ import { FailedPanel, LoadingPanel } from '../widgets/profileState'
 import { usePrinting } from '../widgets/usePrinting'
 import { WindowBar } from '../widgets/windowBar'
 import { Banner, FileBanners, MissingView } from './banners'
+import { DropNotes, OpenFileButton, useDroppedFiles } from './dropFiles'
 import { EmptyPanel, SkippedFilesButton } from './emptyStates'
 import { Nav, openPage, PageTabs } from './nav'
 import { QualityDrawer } from './quality'
@@ -69,6 +70,7 @@ export function App() {
 function Frame() {
   const route = useRoute()
   const { catalog, problem: offline, refresh } = useCatalog()
+  const dropped = useDroppedFiles(catalog, refresh)
   // With cached profiles a lost store is a remark; without, NoProfile reports it.
   const troubles = !catalog ? [] : offline ? [offline] : catalog.runs.length > 0 ? catalog.problems : []
   const address = useMemo(() => resolveAddress(catalog, route), [catalog, route])
@@ -158,12 +160,21 @@ function Frame() {
       <Nav
         views={profile?.views ?? []}
         active={view}
-        foot={catalog && catalog.runs.length > 0 && <SkippedFilesButton catalog={catalog} />}
+        foot={
+          catalog &&
+          catalog.runs.length > 0 && (
+            <>
+              <OpenFileButton files={dropped} />
+              <SkippedFilesButton catalog={catalog} />
+            </>
+          )
+        }
         onActive={scrollUp}
       />
       <main id="main" className={css.main} tabIndex={-1} aria-label={viewInfo(profile, view)?.title ?? 'View'}>
         <h1 className={textCss.sr}>{viewInfo(profile, view)?.title ?? 'Torch Trace'}</h1>
         <PrintHead title={viewInfo(profile, view)?.title ?? ''} base={base} steps={steps} />
+        <DropNotes files={dropped} />
         {troubles.map((trouble) => (
           <Banner key={trouble.where} testid="offline">
             {trouble.where && <span className={textCss.mono}>{trouble.where}: </span>}

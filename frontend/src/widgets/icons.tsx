@@ -24,6 +24,7 @@ const path = (d: string, size?: number) => (
 )
 
 export const CopyIcon = () => path('M9 9h11v11H9zM5 15H4V4h11v1', 15)
+export const OpenFileIcon = () => path('M4 19V5h6l2 3h8v11zM12 17v-6M9 13.5l3-3 3 3')
 export const CheckIcon = () => path('M5 12l5 5 9-10', 15)
 export const CloseIcon = () => path('M6 6l12 12M18 6L6 18', 15)
 export const SearchIcon = () => path('M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zM16.5 16.5L21 21', 15)
