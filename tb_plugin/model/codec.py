@@ -15,6 +15,7 @@ from typing import Any, TypeGuard, TypeVar, get_args, get_origin
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from msgspec.structs import FieldInfo, fields, replace
 
@@ -188,9 +189,13 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[FieldInfo, ...]:
     return tuple(f for f in fields(kind) if f.type is not Captured)
 
 
+# From numpy 2.5 on, the name of the type stays in annotations on Python 3.12 and newer.
+_ARRAYS = (np.ndarray, npt.NDArray)
+
+
 @lru_cache(maxsize=256)
 def _has_columns(hint: Any) -> bool:
-    if hint in (pa.Array, pa.Table, StringTable, Recorder) or get_origin(hint) is np.ndarray:
+    if hint in (pa.Array, pa.Table, StringTable, Recorder) or get_origin(hint) in _ARRAYS:
         return True
     if _is_struct(hint):
         return any(_has_columns(f.type) for f in _fields(hint))
