@@ -40,6 +40,8 @@ def page(browser: Browser, tmp_path: Path, workers: LastingPool) -> Iterator[Pag
     page.set_default_timeout(PATIENCE_MS)
     page.on("console", lambda message: message.type == "error" and faults.append(message.text))
     page.on("pageerror", lambda error: faults.append(str(error)))
+    # From the start: while a test begins to listen, a chooser could open unseen.
+    page.on("filechooser", lambda chooser: None)
     page.goto(address)
     page.wait_for_function(_SETTLED)
     yield page
