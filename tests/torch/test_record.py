@@ -340,3 +340,35 @@ def test_recording_on_demand(tmp_path: Path) -> None:
     files = sorted(tmp_path.glob("*.pt.trace.json.gz"))
     assert [list(model(path).steps.label) for path in files] == [["5", "6"], ["12", "13"]]
     assert not (tmp_path / "record-now").exists()
+
+
+def test_marks_of_own_hooks_are_paired(tmp_path: Path) -> None:
+    """Hooks of a user that write a mark before and after the backward pass of a module."""
+
+    def mark(text: str) -> Callable[..., None]:
+        def hook(*_: Any) -> None:
+            with torch.profiler.record_function(text):
+                pass
+
+        return hook
+
+    net = Net()
+    for name, module in (("blocks", net.blocks), ("head", net.head)):
+        module.register_full_backward_pre_hook(mark(f"before backward of {name}"))
+        module.register_full_backward_hook(mark(f"after backward of {name}"))
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        for _ in range(3):
+            net(torch.tensor(IDS))["logits"].square().mean().backward()
+    path = tmp_path / "w.pt.trace.json"
+    profiler.export_chrome_trace(str(path))
+    table = model(path)
+    assert not table.overlaps.any() and not [one for one in table.report.issues if one.code == "unpaired_marks"]
+    phases = {row["phase"]: row for row in part(table, "phases").frames["phases"].data.to_pylist()}
+    assert phases["backward of blocks"]["calls"] == phases["backward of head"]["calls"] == 3
+    names = [table.strings[int(name)] for name in table.name]
+    ranges = [row for row, name in enumerate(names) if name == "backward of blocks"]
+    inside = [
+        {name for row, name in enumerate(names) if start <= table.start_ns[row] < end}
+        for start, end in ((table.start_ns[row], table.start_ns[row] + table.dur_ns[row]) for row in ranges)
+    ]
+    assert all({"AddmmBackward0", "ReluBackward0"} <= found and "PowBackward0" not in found for found in inside)
