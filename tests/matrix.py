@@ -23,7 +23,7 @@ FOLDER = ROOT / ".venv-matrix"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OLDEST = "3.11"
 NEWER = ("3.12", "3.13", "3.14")
-EXTRAS = ("pandas", "sql", "s3", "gcs", "azure")
+EXTRAS = ("pandas", "sql", "s3", "gcs", "azure", "dask")
 TOOLS = ("pytest>=8.3,<10", "pytest-xdist>=3.6,<4", "hypothesis>=6.120,<7")
 TESTS = (
     "tests/model", "tests/formats", "tests/devices", "tests/views", "tests/contract", "tests/golden", "tests/toy",
