@@ -25,5 +25,5 @@ def sum_by_text(table: pa.Table, key: str, value: str) -> dict[str | None, int]:
     texts = table[key].cast(pa.large_string()).combine_chunks()
     encoded = texts.dictionary_encode(null_encoding="encode")
     sums = np.zeros(len(encoded.dictionary), np.int64)
-    np.add.at(sums, encoded.indices.to_numpy(), table[value].to_numpy())
+    np.add.at(sums, encoded.indices.to_numpy(), pc.fill_null(table[value], 0).to_numpy())
     return dict(zip(encoded.dictionary.to_pylist(), sums.tolist(), strict=True))

@@ -42,7 +42,7 @@ STATEMENTS: Mapping[str, tuple[str, str, str, str]] = {
 _STEPS = f"""select step, {", ".join(f"{part}_ns" for part in CATEGORIES)}, dur_ns as total_ns
 from steps{{where}}
 order by start_ns"""
-_ROOFLINE = """select name, input_shapes as input_shape, count(flops) as work_calls,
+_ROOFLINE = """select name, input_shapes as input_shape, number_format, count(flops) as work_calls,
   sum(work_kernel_ns) as work_kernel_ns, sum(flops) / 1e9 as gflops, sum(moved_bytes) as moved_bytes
 from operators{where}
 group by all

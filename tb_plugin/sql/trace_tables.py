@@ -137,6 +137,13 @@ def _of_work(at: _Operators, values: Callable[[OperatorWork], Int64 | Float64]) 
     return pa.array(np.rint(column[at.recorded]).astype(np.int64), mask=~known[at.recorded])
 
 
+def _number_format(at: _Operators) -> pa.Array:
+    work = _work(at.trace)
+    column = np.full(len(at.calls.row), None, object)
+    column[work.call] = work.number_format
+    return pa.array(column[at.recorded].tolist(), pa.string())
+
+
 OPERATORS: SqlTable[_Operators] = SqlTable(
     "operators",
     "call of an operator",
@@ -188,6 +195,7 @@ OPERATORS: SqlTable[_Operators] = SqlTable(
             "event of the enclosing operator",
             lambda at: nullable(np.append(at.calls.row, MISSING)[at.calls.parent[at.recorded]]),
         ),
+        C("number_format", "", "number format of the inputs, if flops is known", _number_format),
         C("flops", "", "floating-point operations; null if unknown", lambda at: _of_work(at, lambda of: of.flops)),
         C(
             "moved_bytes",

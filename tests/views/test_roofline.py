@@ -99,7 +99,9 @@ BACKWARD = ["", "", "", "[0]", "[1, 1]", "[0, 0]", "[1, 1]", "False", "[0, 0]", 
         ("mean", [[6, 4], []], [F32, ""], ["", ""], 24, 4 * 25),
         ("embedding", [[100, 8], [2, 3]], [F32, I64], None, 0, 2 * 6 * 32 + 6 * 8),
         ("threshold_backward", [[6], [6], []], [F32, F32, "Scalar"], None, 18, 4 * 18),
-        ("_fused_adamw_", [[[6], [4]]] * 4, [[F32, F32]] * 4, None, 120, 2 * 4 * 40),
+        ("_fused_adamw_", [[[6], [4]]] * 4, [[F32, F32]] * 4, None, 120, 7 * 40),
+        ("_foreach_add_", [[[6], [4]], [[6], [4]]], [[F32, F32]] * 2, None, 10, 3 * 40),
+        ("_foreach_mul_", [[[6], [4]], []], [[F32, F32], "double"], None, 10, 2 * 40),
     ],
 )  # fmt: skip
 def test_by_hand(name, shapes, types, values, flops, moved):
@@ -130,7 +132,11 @@ def test_what_is_not_recorded_is_unknown(name, shapes, types, values):
 
 
 ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 2**40) | st.sampled_from([F32, "", "x", "[1, 1]", "True", "[[", "nan"]),
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 2**40)
+    | st.just(10**300)
+    | st.sampled_from([F32, "", "x", "[1, 1]", "True", "[[", "nan"]),
     lambda inner: st.lists(inner, max_size=5),
     max_leaves=12,
 )
@@ -141,6 +147,13 @@ def test_any_text_gives_numbers_or_nothing(name, columns):
     found = work_of(f"aten::{name}", *map(json.dumps, columns))
     assert found is None or (found.flops >= 0 and found.bytes >= 0)
     assert work_of(f"aten::{name}", "[[", "{}", "") is None
+
+
+def test_absurd_inputs_are_unknown():
+    assert work("mm", [[10**200, 4], [4, 10**200]], [F32, F32]) is None
+    assert work_of("aten::mean", "[[4, 4]]", '["float"]', json.dumps(["", "[" * 60_000])) is None
+    assert work("mm", [[4, 4], [4, 4]], ["c10::complex<float>"] * 2) is None
+    assert work("_scaled_mm", [[4, 4], [4, 4]], ["c10::Float4_e2m1fn_x2"] * 2) is None
 
 
 H100 = "NVIDIA H100 80GB HBM3"
@@ -169,7 +182,8 @@ def test_rates_and_peaks_of_a_device():
     assert row["moved_bandwidth"] == pytest.approx(moved / 2e-3)
     assert row["least_ns"] == int(flops / 989e3)
     assert row["peak_ratio"] == pytest.approx(flops / 989e12 / 2e-3)
-    assert row["bound"] == "compute"
+    assert row["bound"] == "neither"  # 7 % of the peak
+    assert roofline(product(trace(), 0, 200, 4096))[1]["aten::mm"]["bound"] == "compute"
     assert figures(found.payloads["summary"])["covered_ratio"] == 1
 
 
@@ -192,7 +206,7 @@ def test_only_the_outermost_call_counts_and_collectives_do_not():
     found, rows = roofline(builder)
     assert list(rows) == ["aten::add"]
     assert rows["aten::add"]["work_kernel_ns"] == 3_000
-    assert rows["aten::add"]["bound"] == "launch"
+    assert rows["aten::add"]["bound"] == "short"
     assert figures(found.payloads["summary"])["covered_ratio"] == pytest.approx(0.3)
 
 
@@ -210,6 +224,32 @@ def test_an_unknown_device_has_rates_without_peaks():
     assert rows["aten::mm"]["tflops_per_second"] > 0
     assert (rows["aten::mm"]["peak_ratio"], rows["aten::mm"]["bound"]) == (None, None)
     assert [notice.rule for notice in found.payloads["notes"].notices] == ["no_peaks"]
+
+
+def test_an_unknown_peak_costs_its_own_call_only():
+    builder = product(trace(), 0, 200, 4096)
+    builder.op("aten::mm", 500, 8, shapes=[[64, 64]] * 2, **{"Input type": ["double", "double"]})
+    builder.launches(kernel("dgemm", 5, 510))
+    builder.op("aten::where", 600, 8, shapes=[[9], [9], [9]], **{"Input type": ["bool", F32, F32]})
+    builder.launches(kernel("where", 5, 610))
+    found = part(builder.device(0, name=H100, computeMajor=9).table(), "roofline")
+    by_format = {(row["name"], row["number_format"]): row["peak_ratio"] for row in rows_of(found)}
+    assert by_format["aten::mm", "fp64"] is None
+    assert by_format["aten::where", "int8"] is not None
+    assert figures(found.payloads["summary"])["peak_ratio"] == pytest.approx(2 * 4096**3 / 989e3 / 205_000, rel=1e-3)
+
+
+def test_formats_are_rows_of_their_own():
+    builder = product(product(trace(), 0, 200, 4096), 500, 900, 4096, (F32, F32), "sgemm")
+    found = part(builder.device(0, name=H100, computeMajor=9).table(), "roofline")
+    assert [(row["number_format"], row["peak_tflops_per_second"]) for row in rows_of(found)] == [
+        ("fp32", 67),
+        ("fp16", 989),
+    ]
+
+
+def rows_of(found):
+    return found.frames["roofline"].data.to_pylist()
 
 
 def test_what_is_missing_is_said():

@@ -21,6 +21,7 @@ from tests.views.test_what_if import WHAT, passed
 def chosen(table, *scales):
     """Lower and upper saving per step of each change, microseconds."""
     found = part(table, "whatif", extra=tuple(("scale", text) for text in scales)).frames["whatif"].data.to_pylist()
+    found = found[: len(scales) + (len(scales) > 1)]  # changes that save most follow
     return {row["change"]: (row["saved_low_ns"] / 1000, row["saved_high_ns"] / 1000) for row in found}
 
 
@@ -100,6 +101,29 @@ def test_what_is_no_change_is_refused(text):
         parsed_scale(text)
 
 
+def test_a_device_that_lags_behind_saves_no_more_than_the_host_allows():
+    """Earlier work keeps the device busy until 300; each step then takes 100 on the host, and 100 on the device."""
+    builder = trace().on_device(kernel("earlier", 300, 0))
+    for i in range(3):
+        at = 10 + 100 * i
+        builder.step(i, at, 95).op("aten::mm", at, 90).launches(kernel("gemm", 100, 300 + 100 * i), dur=2)
+    table = builder.table()
+    assert (table.steps.end_ns - table.steps.start_ns).tolist() == [100_000] * 3
+    ((low, high),) = chosen(table, "kernel:gemm=0").values()
+    assert low <= high == 5
+
+
+def test_overlapping_kernels_save_no_more_than_their_common_time():
+    builder = trace().step(1, 0, 20).op("aten::a", 0, 2).launches(kernel("a", 1_000, 5), dur=1)
+    builder.launches(kernel("b", 1_000, 505, stream=20), at=1, dur=1)
+    ((low, high),) = chosen(builder.table(), "kernel:*=0.5").values()
+    assert low <= 750 <= high, "halved, they take 750 if both start as early as before"
+
+
+def test_classes_have_two_spellings():
+    assert scaled(busy().table(), Scale("class", "GEMM", 0.0)) is not None
+
+
 def test_a_name_with_equal_signs_and_colons():
     assert parsed_scale("kernel:void f<a=1>(b::c)=0.25") == Scale("kernel", "void f<a=1>(b::c)", 0.25)
 
@@ -132,4 +156,6 @@ def test_the_command(capsys):
     assert cli.main(["whatif", path, "--scale", "operator:aten::nothing=0"]) == 2
     assert "The trace has no operator aten::nothing." in capsys.readouterr().err
     assert cli.main(["whatif", path]) == 0
-    assert "Changes that save most" in capsys.readouterr().out
+    assert "class:gemm=0" in capsys.readouterr().out
+    assert cli.main(["whatif", path, "--scale", "copies=0", "--scale", "copies=0.5"]) == 2
+    assert "Two changes have the same work." in capsys.readouterr().err

@@ -49,6 +49,12 @@ test('a ratio that reads as times gets the room of its word', () => {
   )
 })
 
+test('a number with many digits is whole', () => {
+  const sum = column('flops', 'number')
+  expect(startWidth(sum, [{ flops: 3_298_534_883_328 }], 300)).toBeGreaterThan('3,298,534,883,328'.length * 8)
+  expect(startWidth(sum, [{ flops: 5 }], 300)).toBeLessThan(100)
+})
+
 test('a sequence of kernels says of each what it does, and equal neighbours once', () => {
   const add = 'void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, int>(int)'
   expect(shortSequence([add, add, 'my_gemm', add].join(' → '))).toBe('add × 2 → my_gemm → add')

@@ -57,10 +57,15 @@ export function startWidth(column: Column, rows: readonly Row[], widest: number,
       .reduce((most, row) => Math.max(most, textWidth(String(row[key] ?? ''), unit)), textWidth(title, 'text'))
     return Math.max(SHORT_PX, Math.min(widest, longest + 30))
   }
+  // Sums of a query may have many digits.
+  const widestNumber =
+    unit === 'number' || unit === 'count'
+      ? rows.slice(0, 100).reduce((most, row) => Math.max(most, format(row[key] ?? null, unit).length), 0) * TEXT_PX
+      : 0
   const isTimes = unit === 'ratio' && rows.some((row) => Math.abs(Number(row[key] ?? 0)) >= TIMES_FROM)
   const least = isTimes ? TIMES_PX : NUMBER_PX
   return (
-    Math.max(least, Math.min(160, twoLines(title, unit) * 7 + (isSorted ? BOLD_PX : 0) + 30)) +
+    Math.max(least, widestNumber + 24, Math.min(160, twoLines(title, unit) * 7 + (isSorted ? BOLD_PX : 0) + 30)) +
     (column.share ? BAR_PX : 0)
   )
 }

@@ -33,7 +33,7 @@ _MAX_WORK_PER_RUN = 2_000_000
 
 
 def merge_changes(changes: Sequence[Change]) -> Change:
-    """Combines changes: overlapping ranges count once, and the largest reduction of each row is used."""
+    """Combines changes: overlapping ranges count once; of each row, the largest reduction and the largest growth count."""
     host = union(*(np.concatenate([getattr(c.host, side) for c in changes] or [[]]) for side in ("start", "end")))
     rows, less = _largest_reduction([(change.row, change.less_ns) for change in changes])
     step, step_ns = _largest_reduction([(change.step, change.step_ns) for change in changes])
@@ -123,7 +123,10 @@ def _inside(trace: TraceTable, steps: Steps, change: Change) -> Change:
     begin, end = steps.host_start_ns[:1], steps.host_end_ns[-1:]
     launch = trace.launch[change.row]
     begun = trace.start_ns[np.where(launch == MISSING, change.row, launch)]
-    mine = (begun >= begin) & (begun < end)
+    # Without a launch, the time on the device decides.
+    since = np.where(launch == MISSING, steps.start_ns[0], begin[0])
+    until = np.where(launch == MISSING, steps.end_ns[-1], end[0])
+    mine = (begun >= since) & (begun < until)
     return replace(
         change, host=intersect(change.host, Ranges(begin, end)), row=change.row[mine], less_ns=change.less_ns[mine]
     )

@@ -8,15 +8,17 @@ import msgspec
 import numpy as np
 
 from tb_plugin.analysis.blocking_calls import waits_for_device
+from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.forest import Forest
-from tb_plugin.analysis.kernel_classes import classify_kernels, word_of
+from tb_plugin.analysis.kernel_classes import classify_kernels, title_of, word_of
 from tb_plugin.analysis.operator_calls import call_nesting, is_call
+from tb_plugin.analysis.selection import steps_of_rows
 from tb_plugin.analysis.simulate.change import Change
 from tb_plugin.analysis.step_shares import active_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import places_of
-from tb_plugin.lib.intervals import EMPTY, Ranges, subtract, union
+from tb_plugin.lib.intervals import EMPTY, Ranges, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -63,22 +65,48 @@ def parsed_scale(text: str) -> Scale:
 def scaled(trace: TraceTable, scale: Scale) -> tuple[Change, Change] | None:
     """Returns the changes for the lower and the upper bound of the saving; None without such work.
 
-    For the lower bound, waits of the host for a device keep their time. Raises BadRequest for an unknown class.
+    Work outside of the steps does not change. For the lower bound, waits of the host for a device keep their time, and
+    device work becomes shorter only while no other work runs on its device. Raises BadRequest for an unknown class.
     """
     work, calls = _work_and_calls(trace, scale)
     rows = np.flatnonzero(work)
+    if trace.steps.recorded:
+        rows = rows[steps_of_rows(trace)[rows] != MISSING]
     begin, end = trace.start_ns[calls], trace.ends(calls)
     if not len(rows) and not len(calls):
         return None
     host = _shortened(begin, end, scale.factor)
     less = np.rint(trace.dur_ns[rows] * (1 - scale.factor)).astype(np.int64)
+    sure_less = np.minimum(less, np.rint(_alone_ns(trace, rows) * (1 - scale.factor)).astype(np.int64))
     waits = waits_for_device(trace)
     sure = subtract(host, union(trace.start_ns[waits], trace.ends(np.flatnonzero(waits))))
-    return Change(sure, rows, less), Change(host, rows, less)
+    return Change(sure, rows, sure_less), Change(host, rows, less)
+
+
+def _alone_ns(trace: TraceTable, rows: Int64) -> Int64:
+    """Returns the time in which each row is the only work of its device."""
+    alone = np.zeros(len(rows), np.int64)
+    for device in np.unique(trace.device[rows]).tolist():
+        mine = trace.device[rows] == device
+        alone[mine] = measure_within(_single_work(trace, device), trace.start_ns[rows[mine]], trace.ends(rows[mine]))
+    return alone
+
+
+@cached_by_argument
+def _single_work(trace: TraceTable, device: int) -> Ranges:
+    """Returns the time ranges in which exactly one event runs on a device."""
+    rows = covered_work(trace)
+    rows = rows[trace.device[rows] == device]
+    time = np.concatenate((trace.start_ns[rows], trace.ends(rows)))
+    change = np.repeat(np.array([1, -1]), len(rows))
+    order = np.lexsort((change, time))  # ends come before starts at the same time
+    running = np.cumsum(change[order])
+    single = np.flatnonzero(running == 1)
+    return union(time[order[single]], time[order[np.minimum(single + 1, len(order) - 1)]])
 
 
 def _shortened(begin: Int64, end: Int64, factor: float) -> Ranges:
-    """Returns the ranges that disappear: the first part of each call."""
+    """Returns the ranges that disappear from each call: its first part, so that what it launches last still follows."""
     if factor >= 1 or not len(begin):
         return EMPTY
     return union(begin, begin + np.rint((end - begin) * (1 - factor)).astype(np.int64))
@@ -113,8 +141,14 @@ def kernel_classes_in(trace: TraceTable) -> list[str]:
 
 def _of_class(trace: TraceTable, name: str) -> Bool:
     classes = {word_of(each): each for each in KernelClass}
+    classes |= {title_of(each).lower(): each for each in KernelClass}
+    name = name.lower()
     if name not in classes:
-        raise BadRequest(f"There is no kernel class {name[:40]!r}.", "scale", f"Classes: {', '.join(classes)}.")
+        raise BadRequest(
+            f"There is no kernel class {name[:40]!r}.",
+            "scale",
+            f"Classes: {', '.join(word_of(each) for each in KernelClass)}.",
+        )
     kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
     found = np.zeros(len(trace), np.bool_)
     found[kernels] = classify_kernels(trace).of(trace.name[kernels]) == classes[name]

@@ -99,7 +99,12 @@ Formula = Callable[[Inputs], Work | None]
 def work_of(name: str, shapes: str, types: str, values: str) -> Work | None:
     """Returns the work of a call. The arguments are recorded texts (JSON); "" = not recorded."""
     formula = _FORMULAS.get(name.removeprefix("aten::")) if name.startswith("aten::") else None
-    return None if formula is None else formula(Inputs(shapes, types, values))
+    if formula is None:
+        return None
+    try:
+        return formula(Inputs(shapes, types, values))
+    except (OverflowError, RecursionError):  # absurd shapes, or thousands of brackets
+        return None
 
 
 def has_formula(name: str) -> bool:
@@ -117,13 +122,14 @@ def _parsed(text: str) -> list[Any]:
 def _tensor(dims: Any, dtype: Any) -> Tensor | None:
     if not isinstance(dims, list) or not isinstance(dtype, str) or not all(type(n) is int and n >= 0 for n in dims):
         return None
-    size = element_bytes(dtype)
-    return None if size is None or not dtype else Tensor(tuple(dims), dtype, size)
+    # Complex numbers take other operations, and elements of 4 bits are packed.
+    size = None if "complex" in dtype.lower() or "float4" in dtype.lower() else element_bytes(dtype)
+    return None if size is None else Tensor(tuple(dims), dtype, size)
 
 
 def _format(tensor: Tensor) -> str:
     text = tensor.dtype.lower()
-    if "float8" in text or "float4" in text:
+    if "float8" in text:
         return "fp8"
     if not any(word in text for word in ("float", "double", "half")):
         return "int8" if tensor.size == 1 else "fp32"
@@ -282,7 +288,7 @@ def _broadcast(*shapes: Dims) -> Dims | None:
 
 
 def _elementwise(count: int, flops: float = 1, out_bytes: int | None = None) -> Formula:
-    """Returns the formula of an operator on its first ``count`` inputs, of which all but the first may be numbers."""
+    """Returns the formula of an operator on ``count`` inputs. The first is a tensor; the others may be numbers."""
 
     def formula(inputs: Inputs) -> Work | None:
         tensors = [inputs.tensor(at) for at in range(count)]
@@ -299,17 +305,22 @@ def _elementwise(count: int, flops: float = 1, out_bytes: int | None = None) -> 
     return formula
 
 
-def _foreach(lists: Sequence[int], written: int, flops: float) -> Formula:
-    """Returns the formula of an operator on lists of tensors of which the first ``written`` are also written."""
+def _foreach(lists: Sequence[int], written: Sequence[int], flops: float, other: int | None = None) -> Formula:
+    """Returns the formula of an operator on lists of tensors.
+
+    ``lists`` are read, and ``written`` of them are also written. ``other`` is a list or a number.
+    """
 
     def formula(inputs: Inputs) -> Work | None:
-        found = [inputs.tensors(at) for at in lists]
-        first = found[0]
-        if first is None or None in found:
+        found = {at: inputs.tensors(at) for at in lists}
+        if other is not None and (more := inputs.tensors(other)) is not None:
+            found[other] = more
+        sizes = {at: _sum_bytes(*tensors) for at, tensors in found.items() if tensors is not None}
+        first = found[lists[0]]
+        if first is None or len(sizes) < len(found):
             return None
-        read = [_sum_bytes(*(each or ())) for each in found]
         count = sum(tensor.elements for tensor in first)
-        return Work(flops * count, sum(read) + sum(read[:written]), _format(first[0]), False)
+        return Work(flops * count, sum(sizes.values()) + sum(sizes[at] for at in written), _format(first[0]), False)
 
     return formula
 
@@ -451,17 +462,17 @@ def _formulas() -> dict[str, Formula]:
         "amax": _reduction,
         "amin": _reduction,
         "prod": _reduction,
-        "_fused_adam_": _foreach((0, 1, 2, 3), 4, 12),
-        "_fused_adamw_": _foreach((0, 1, 2, 3), 4, 12),
-        "_fused_sgd_": _foreach((0, 1, 2), 3, 4),
-        "_foreach_add_": _foreach((0,), 1, 1),
-        "_foreach_mul_": _foreach((0,), 1, 1),
-        "_foreach_div_": _foreach((0,), 1, 1),
-        "_foreach_sqrt": _foreach((0,), 1, 1),
-        "_foreach_addcmul_": _foreach((0, 1, 2), 1, 3),
-        "_foreach_addcdiv_": _foreach((0, 1, 2), 1, 3),
-        "_foreach_lerp_": _foreach((0, 1), 1, 3),
-        "_foreach_copy_": _foreach((0,), 1, 0),
+        "_fused_adam_": _foreach((0, 1, 2, 3), (0, 2, 3), 12),
+        "_fused_adamw_": _foreach((0, 1, 2, 3), (0, 2, 3), 12),
+        "_fused_sgd_": _foreach((0, 1, 2), (0, 2), 4),
+        "_foreach_add_": _foreach((0,), (0,), 1, other=1),
+        "_foreach_mul_": _foreach((0,), (0,), 1, other=1),
+        "_foreach_div_": _foreach((0,), (0,), 1, other=1),
+        "_foreach_sqrt": _foreach((0,), (0,), 1),
+        "_foreach_addcmul_": _foreach((0, 1, 2), (0,), 3),
+        "_foreach_addcdiv_": _foreach((0, 1, 2), (0,), 3),
+        "_foreach_lerp_": _foreach((0, 1), (0,), 3),
+        "_foreach_copy_": _foreach((0, 1), (), 0),
     }
     found |= {name: _elementwise(1) for name in _UNARY.split()}
     found |= {name: _elementwise(2) for name in _BINARY.split()}

@@ -32,10 +32,11 @@ class OperatorWork(msgspec.Struct, frozen=True, eq=False):
     """Operations per nanosecond."""
     peak_bytes: Float64
     """Bytes per nanosecond."""
+    number_format: list[str]
     is_matrix: Bool
     """Whether matrix units can do the operations."""
     kernel_total_ns: int
-    """Sum of all selected kernel times except collectives, with and without work."""
+    """Sum of the selected kernel times, without collectives and kernels whose launch was not recorded."""
 
     @property
     def covered_ratio(self) -> float | None:
@@ -44,8 +45,9 @@ class OperatorWork(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def compute_ns(self) -> Float64:
-        """Returns the least time of the operations at the peak rate."""
-        return self.flops / self.peak_flops
+        """Returns the least time of the operations at the peak rate. Only matrix products need a known peak."""
+        found = np.where(self.flops > 0, self.flops / self.peak_flops, 0.0)
+        return np.where(self.is_matrix, found, np.nan_to_num(found))
 
     @property
     def memory_ns(self) -> Float64:
@@ -60,7 +62,7 @@ class OperatorWork(msgspec.Struct, frozen=True, eq=False):
 
 def operator_work(trace: TraceTable, calls: Calls, kernels: Int64) -> OperatorWork:
     """Returns the work of ``calls``. ``kernels``: the selected kernels."""
-    kernels = kernels[~trace.is_collective[kernels]]
+    kernels = kernels[~trace.is_collective[kernels] & (trace.launch[kernels] != MISSING)]
     own = np.flatnonzero((calls.row != MISSING) & (calls.kernel_total_ns > 0))
     found = _work(trace, calls.row[own])
     own, found = own[found[:, 0] >= 0], found[found[:, 0] >= 0]
@@ -79,6 +81,7 @@ def operator_work(trace: TraceTable, calls: Calls, kernels: Int64) -> OperatorWo
         kernel_ns=calls.kernel_total_ns[own],
         peak_flops=peak_flops,
         peak_bytes=bandwidth[device],
+        number_format=[_FORMATS[at] for at in number_format.astype(np.int64).tolist()],
         is_matrix=is_matrix > 0,
         kernel_total_ns=int(trace.dur_ns[kernels].sum()),
     )
@@ -141,13 +144,13 @@ def _devices(trace: TraceTable, calls: Calls, some: Int64) -> Int64:
 
 
 def _peak_flops(trace: TraceTable, device: Int64, number_format: Int64, is_matrix: Bool, on_units: Bool) -> Float64:
-    """Returns the peak operations per nanosecond. Single precision reaches that of matrix units only on them."""
+    """Returns the peak operations per nanosecond. Single precision has the TF32 peak only on matrix units."""
     table = np.full((len(trace.devices) + 1, len(_FORMATS), 2), np.nan)
     for i, each in enumerate(trace.devices):
         peaks = dict(each.peaks)
         single = peaks.get("fp32", math.nan)
         for j, name in enumerate(_FORMATS):
-            # Other work than matrix products: at most that of single precision, as far as data sheets tell.
+            # Work other than matrix products: data sheets give the peak of single precision only.
             table[i, j, 0] = single if name in ("fp32", "fp16", "fp8") else math.nan
             table[i, j, 1] = peaks.get(name, math.nan)
         if "tf32" in each.precisions:

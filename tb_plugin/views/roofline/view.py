@@ -13,7 +13,7 @@ from tb_plugin.analysis.operator_calls import Calls, operator_calls
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.analysis.work.operator_work import OperatorWork, operator_work
-from tb_plugin.lib.arrays import Bool, Float64
+from tb_plugin.lib.arrays import Float64
 from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -56,14 +56,20 @@ METRICS = SHARED.adding(
     define(
         CHOSEN,
         "text",
-        {"bound": ("Limited by", "Larger part of the least time; launch: below 5 µs.")},
+        {
+            "number_format": ("Format", "Number format of the inputs; fp16 includes bfloat16."),
+            "bound": ("Limited by", "compute or memory; far from both: short (below 5 µs per call) or neither."),
+        },
     ),
 )
 # A higher share of the peak is an error of the formula or of a clock, or data in a cache.
 MAX_PEAK_RATIO = 1.05
 # Rows with the most kernel time that the chart shows.
 MAX_DOTS = 300
-# Shorter kernels mostly start and end.
+MIN_DOT_SHARE = 0.001
+# Below this share of the peak, neither compute nor memory is the limit.
+FAR_RATIO = 0.3
+# The fixed cost of a kernel is a large part of shorter calls.
 SHORT_NS = 5_000
 
 
@@ -80,11 +86,13 @@ class Roofline(DeclaredView, entry=VIEW):
             covered_ratio=work.covered_ratio,
             tflops_per_second=flops / kernel_ns / 1e3 if kernel_ns else None,
             moved_bandwidth=moved / kernel_ns * 1e9 if kernel_ns else None,
-            peak_ratio=_peak_ratio(float(work.least_ns.sum()), kernel_ns),
+            peak_ratio=_share_of_known(work),
         )
         payloads: dict[str, Payload] = {
             "summary": Figures("summary", "Rates of operators with known FLOPs", "", figures)
         }
+        if answer := _answer(frame):
+            payloads["answer"] = Notices("answer", "Roofline", "answer", answer)
         if chart := _chart(frame, calls, work):
             payloads["chart"] = chart
         if notes := _notes(trace, above):
@@ -96,7 +104,9 @@ class Roofline(DeclaredView, entry=VIEW):
 def _table(calls: Calls, work: OperatorWork) -> tuple[Frame, int]:
     """Returns the table, and the number of its rows above the peak."""
     name, shape = calls.name[work.call], calls.shape[work.call]
-    groups = group(name, shape)
+    formats = np.array(work.number_format, dtype=np.str_)
+    _, number = np.unique(formats, return_inverse=True)
+    groups = group(name, shape, number.astype(np.int64))
     kernel_ns, least = groups.sum(work.kernel_ns), groups.sum_real(work.least_ns)
     flops, moved = groups.sum_real(work.flops), groups.sum_real(work.bytes)
     count = groups.count()
@@ -106,6 +116,7 @@ def _table(calls: Calls, work: OperatorWork) -> tuple[Frame, int]:
     data = {
         "name": calls.texts.take(name[groups.first]),
         "input_shape": calls.texts.take(shape[groups.first]),
+        "number_format": pa.array(formats[groups.first].tolist(), pa.string()),
         "work_calls": pa.array(count),
         "work_kernel_ns": pa.array(kernel_ns),
         "gflops": pa.array(flops / 1e9),
@@ -116,14 +127,20 @@ def _table(calls: Calls, work: OperatorWork) -> tuple[Frame, int]:
         "peak_tflops_per_second": _known(work.peak_flops[groups.first] / 1e3),
         "least_ns": pa.array(np.nan_to_num(least).astype(np.int64), mask=np.isnan(least)),
         "peak_ratio": _known(share),
-        "bound": pa.array(_bounds(work, groups, kernel_ns / count, above), pa.string()),
+        "bound": pa.array(_bounds(work, groups, share, kernel_ns / count), pa.string()),
     }
     table = sorted_by(
-        pa.table(data), [("work_kernel_ns", "descending"), ("name", "ascending"), ("input_shape", "ascending")]
+        pa.table(data),
+        [
+            ("work_kernel_ns", "descending"),
+            ("name", "ascending"),
+            ("input_shape", "ascending"),
+            ("number_format", "ascending"),
+        ],
     )
     columns = METRICS.columns(*data, share=("work_kernel_ns",), hidden=("least_ns", "peak_tflops_per_second"))
     frame = Frame(
-        "roofline", "Rates by operator and input shape", columns, table, ("name", "input_shape"), "name",
+        "roofline", "Rates by operator and input shape", columns, table, ("name", "input_shape", "number_format"), "name",
         Sort("work_kernel_ns", True),
     )  # fmt: skip
     return frame, int(above.sum())
@@ -131,7 +148,9 @@ def _table(calls: Calls, work: OperatorWork) -> tuple[Frame, int]:
 
 def _chart(frame: Frame, calls: Calls, work: OperatorWork) -> Scatter | None:
     """Returns the rates over the intensity, below the limits of the device; None without any FLOPs."""
+    least_ns = MIN_DOT_SHARE * int(work.kernel_ns.sum())
     rows = [row for row in frame.data.slice(0, MAX_DOTS).to_pylist() if row["gflops"] and row["intensity"]]
+    rows = [row for row in rows if row["work_kernel_ns"] >= least_ns]
     if not rows:
         return None
     matrix = set(calls.texts.take(np.unique(calls.name[work.call[work.is_matrix]])).to_pylist())
@@ -167,18 +186,19 @@ def _chart(frame: Frame, calls: Calls, work: OperatorWork) -> Scatter | None:
 
 
 def _limits(work: OperatorWork, low: float, high: float) -> list[Limit]:
-    """Returns the roof of each pair of peak rates, between these intensities."""
-    pairs = {
-        (flops, moved)
-        for flops, moved in np.unique(np.column_stack((work.peak_flops, work.peak_bytes)), axis=0).tolist()
-        if not math.isnan(flops + moved)
-    }
+    """Returns the limits of the device for each number format, between these intensities."""
+    formats: dict[tuple[float, float], set[str]] = {}
+    for flops, moved, of, is_matrix in zip(
+        work.peak_flops.tolist(), work.peak_bytes.tolist(), work.number_format, work.is_matrix.tolist(), strict=True
+    ):
+        if not math.isnan(flops + moved):
+            formats.setdefault((flops, moved), set()).add(of if is_matrix else "other operators")
     limits = []
-    for flops, moved in sorted(pairs, reverse=True):
+    for (flops, moved), names in sorted(formats.items(), reverse=True):
         ridge = flops / moved
         x = [low, *([ridge] if low < ridge < high else []), high]
         y = [min(flops, at * moved) / 1e3 for at in x]
-        limits.append(Limit(f"{flops / 1e3:,.0f} TFLOP/s, {moved / 1e3:.2f} TB/s", x, y))
+        limits.append(Limit(f"{', '.join(sorted(names))}: {flops / 1e3:,.0f} TFLOP/s, {moved / 1e3:.2f} TB/s", x, y))
     return limits
 
 
@@ -186,17 +206,31 @@ def _known(values: Float64) -> pa.Array:
     return pa.array(values, mask=np.isnan(values))
 
 
-def _bounds(work: OperatorWork, groups: Groups, kernel_ns_of_call: Float64, above: Bool) -> list[str | None]:
+def _bounds(work: OperatorWork, groups: Groups, share: Float64, kernel_ns_of_call: Float64) -> list[str | None]:
     compute, memory = groups.sum_real(work.compute_ns), groups.sum_real(work.memory_ns)
     words = np.where(compute > memory, "compute", "memory")
-    words = np.where(kernel_ns_of_call < SHORT_NS, "launch", words)
-    unknown = np.isnan(compute + memory) | above
-    return [None if no else str(word) for word, no in zip(words, unknown, strict=True)]
+    words = np.where(share < FAR_RATIO, "neither", words)
+    words = np.where((kernel_ns_of_call < SHORT_NS) & (share < FAR_RATIO), "short", words)
+    return [None if no else str(word) for word, no in zip(words, np.isnan(share), strict=True)]
 
 
-def _peak_ratio(least_ns: float, kernel_ns: int) -> float | None:
-    ratio = least_ns / kernel_ns if kernel_ns else math.nan
+def _share_of_known(work: OperatorWork) -> float | None:
+    """Returns the share of the peak of all calls whose peak rates are known."""
+    known = ~np.isnan(work.least_ns)
+    kernel_ns = int(work.kernel_ns[known].sum())
+    ratio = float(work.least_ns[known].sum()) / kernel_ns if kernel_ns else math.nan
     return ratio if ratio <= MAX_PEAK_RATIO else None
+
+
+def _answer(frame: Frame) -> list[Notice]:
+    """Returns the sentence about the row that would become shorter most if it reached its least time."""
+    rows = [row for row in frame.data.slice(0, MAX_DOTS).to_pylist() if row["peak_ratio"] is not None]
+    row = max(rows, key=lambda each: each["work_kernel_ns"] - each["least_ns"], default=None)
+    if row is None:
+        return []
+    text = "{name} takes {work_kernel_ns} at {peak_ratio} of the peak: on this device, this is furthest from the limit."
+    values = {key: row[key] for key in ("name", "work_kernel_ns", "peak_ratio")}
+    return [Notice("roofline", "info", text, "", METRICS.measured(**values))]
 
 
 def _notes(trace: TraceTable, above: int) -> list[Notice]:

@@ -29,10 +29,11 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads="`summary` (Figures: step time), `whatif` (Table).",
-        tables="`whatif` (the changes of `scale`, each alone and all together; without `scale`, the ten that save most).",
+        tables="`whatif` (the changes of `scale`, each alone and all together; then the ten that save most).",
         parameters=(
             "`scale=KIND:NAME=FACTOR` (repeatable) changes the time of operators, kernels, kernel classes or of "
-            "`communication`, `copies`, `data_loading`, `launches`."
+            "`communication`, `copies`, `data_loading`, `launches`. "
+            "Of work in several changes, only the largest reduction counts."
         ),
     ),
 )

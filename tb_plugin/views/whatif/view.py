@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part
+from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.operator_calls import operator_calls
 from tb_plugin.analysis.selection import select_rows, steps_of
@@ -16,9 +17,10 @@ from tb_plugin.analysis.simulate.scaled import UNNAMED, Scale, kernel_classes_in
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import group
+from tb_plugin.lib.intervals import join, measure_within, union
 from tb_plugin.model.trace.schema import EventKind
-from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Figures, Payload, Sort
+from tb_plugin.model.trace.table import Steps, TraceTable
+from tb_plugin.payloads import Figures, Payload
 from tb_plugin.views.whatif import VIEW
 
 METRICS = SHARED.adding(
@@ -41,6 +43,8 @@ TRIED_OPERATORS = 5
 MOST_CHANGES = 10
 MAX_CHOSEN = 20
 ALL = "all together"
+# A change, and its lower and upper bound.
+Named = tuple[str, tuple[Change, Change]]
 
 
 class WhatIf(DeclaredView, entry=VIEW):
@@ -53,15 +57,15 @@ class WhatIf(DeclaredView, entry=VIEW):
             raise BadRequest(f"At most {MAX_CHOSEN} changes are computed.", "scale", "Ask for fewer changes.")
         steps = steps_of(trace, params.steps)
         step_ns = int((steps.end_ns - steps.start_ns).sum()) // max(len(steps.label), 1)
-        every = [(scale.text, _existing(trace, scale)) for scale in chosen]
+        if len({(scale.kind, scale.name) for scale in chosen}) < len(chosen):
+            raise BadRequest("Two changes have the same work.", "scale", "Give each work one factor.")
+        every: list[Named] = [(scale.text, _existing(trace, scale)) for scale in chosen]
         if len(every) > 1:
-            low, high = zip(*(pair for _, pair in every), strict=True)
-            every.append((ALL, (merge_changes(low), merge_changes(high))))
-        if every:
-            frame = _frame(trace, "Changes", every, params, step_ns, is_sorted=False)
-        else:
-            tried = [(scale.text, found) for scale in _candidates(trace, params) if (found := scaled(trace, scale))]
-            frame = _frame(trace, "Changes that save most", tried, params, step_ns)
+            lower, upper = zip(*(pair for _, pair in every), strict=True)
+            every.append((ALL, (merge_changes(lower), merge_changes(upper))))
+        names = {name for name, _ in every}
+        tried = [(scale.text, found) for scale in _candidates(trace, params) if (found := scaled(trace, scale))]
+        frame = _frame(trace, every, [each for each in tried if each[0] not in names], params, step_ns)
         payloads: dict[str, Payload] = {
             "summary": Figures("summary", "Step", "", METRICS.measured(whatif_step_ns=step_ns))
         }
@@ -87,33 +91,41 @@ def _existing(trace: TraceTable, scale: Scale) -> tuple[Change, Change]:
     found = scaled(trace, scale)
     if found is None:
         what = f"{scale.kind} {scale.name}".strip()
-        raise BadRequest(f"The trace has no {what}.", "scale", "Check the name; it may contain *.")
+        hint = "Check the name; it may contain *." if scale.name else "Leave out this change."
+        raise BadRequest(f"The trace has no {what.replace('_', ' ')}.", "scale", hint)
     return found
 
 
-def _frame(
-    trace: TraceTable,
-    title: str,
-    changes: Sequence[tuple[str, tuple[Change, Change]]],
-    params: Params,
-    step_ns: int,
-    is_sorted: bool = True,
-) -> Frame:
+def _frame(trace: TraceTable, chosen: Sequence[Named], tried: Sequence[Named], params: Params, step_ns: int) -> Frame:
+    """Returns the chosen changes in their order, and the tried ones that save most."""
     steps = steps_of(trace, params.steps)
-    count = max(len(steps.label), 1)
-    low = time_saved(trace, steps, [low for _, (low, _) in changes], careful=True, may_cost=True)
-    high = np.maximum(time_saved(trace, steps, [high for _, (_, high) in changes], careful=False, may_cost=True), low)
-    order = np.lexsort((-low, -high))[:MOST_CHANGES] if is_sorted else np.arange(len(changes))
-    if is_sorted:
-        order = order[high[order] > 0]
-    low, high = low[order] // count, high[order] // count
+    changes = [*chosen, *tried]
+    low = time_saved(trace, steps, [lower for _, (lower, _) in changes], careful=True, may_cost=True)
+    high = time_saved(trace, steps, [upper for _, (_, upper) in changes], careful=False, may_cost=True)
+    most = np.array([_most_saved(trace, steps, upper) for _, (_, upper) in changes], np.int64)
+    high = np.minimum(high, most) // max(len(steps.label), 1)
+    low = np.minimum(low // max(len(steps.label), 1), high)
+    best = np.lexsort((-low, -high))
+    best = best[(best >= len(chosen)) & (high[best] > 0)][:MOST_CHANGES]
+    order = np.concatenate((np.arange(len(chosen)), best))
     data = pa.table(
         {
             "change": pa.array([changes[at][0] for at in order.tolist()], pa.large_string()),
-            "saved_low_ns": pa.array(low),
-            "saved_high_ns": pa.array(high),
-            "new_step_ns": pa.array(step_ns - low),
+            "saved_low_ns": pa.array(low[order]),
+            "saved_high_ns": pa.array(high[order]),
+            "new_step_ns": pa.array(step_ns - low[order]),
         }
     )
-    sort = Sort("saved_high_ns", True) if is_sorted else None
-    return Frame(VIEW.id, title, METRICS.columns(*_KEYS, share=("saved_high_ns",)), data, ("change",), "change", sort)
+    return Frame(VIEW.id, "Changes", METRICS.columns(*_KEYS, share=("saved_high_ns",)), data, ("change",), "change")
+
+
+def _most_saved(trace: TraceTable, steps: Steps, change: Change) -> int:
+    """Returns the time that the steps take longer than the host alone would need, with the change.
+
+    A device that lags behind at the start could otherwise save more than steps in a row can.
+    """
+    waits = np.flatnonzero(waits_for_device(trace))
+    gone = join(change.host, union(trace.start_ns[waits], trace.ends(waits)))
+    host_ns = (steps.host_end_ns - steps.host_start_ns).sum()
+    host_ns -= measure_within(gone, steps.host_start_ns, steps.host_end_ns).sum()
+    return int((steps.end_ns - steps.start_ns).sum() - host_ns)
