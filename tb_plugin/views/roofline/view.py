@@ -57,8 +57,8 @@ METRICS = SHARED.adding(
         CHOSEN,
         "text",
         {
-            "number_format": ("Format", "Number format of the inputs; fp16 includes bfloat16."),
-            "bound": ("Limited by", "compute or memory; far from both: short (below 5 µs per call) or neither."),
+            "number_format": ("Format", "Number format; fp16 includes bfloat16."),
+            "bound": ("Limited by", "compute or memory; far from both: short (below 5 µs) or neither."),
         },
     ),
 )

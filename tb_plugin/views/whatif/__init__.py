@@ -33,7 +33,7 @@ VIEW = ViewEntry(
         parameters=(
             "`scale=KIND:NAME=FACTOR` (repeatable) changes the time of operators, kernels, kernel classes or of "
             "`communication`, `copies`, `data_loading`, `launches`. "
-            "Of work in several changes, only the largest reduction counts."
+            "If several changes shorten the same work, only the largest reduction counts."
         ),
     ),
 )
