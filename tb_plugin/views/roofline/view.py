@@ -228,7 +228,7 @@ def _answer(frame: Frame) -> list[Notice]:
     row = max(rows, key=lambda each: each["work_kernel_ns"] - each["least_ns"], default=None)
     if row is None:
         return []
-    text = "{name} takes {work_kernel_ns} at {peak_ratio} of the peak: on this device, this is furthest from the limit."
+    text = "{name} is furthest from the limit of the device: it takes {work_kernel_ns} at {peak_ratio} of the peak."
     values = {key: row[key] for key in ("name", "work_kernel_ns", "peak_ratio")}
     return [Notice("roofline", "info", text, "", METRICS.measured(**values))]
 
