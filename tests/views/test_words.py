@@ -69,7 +69,11 @@ def test_the_words_are_those_of_the_trace_s_recorder() -> None:
     assert {analysis.id: missing.enable for analysis in shown if (missing := analysis.missing(table))} == {
         view: PYTORCH.todo(f"view.{view}")
         for view in ("kernels", "launches", "idle", "modules", "phases", "memory", "distributed")
-    } | {"graphs": "", "backward": PYTORCH.todo("view.backward.inference")}, "no option makes a program capture graphs"
+    } | {
+        "roofline": PYTORCH.todo("view.kernels"),
+        "graphs": "",
+        "backward": PYTORCH.todo("view.backward.inference"),
+    }, "no option makes a program capture graphs"
     notices: Any = part(table, "overview").payloads["data_quality"]
     assert all(n.todo == PYTORCH.todo(n.rule) for n in notices.notices) and notices.notices
 
