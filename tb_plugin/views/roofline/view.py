@@ -57,7 +57,7 @@ METRICS = SHARED.adding(
         CHOSEN,
         "text",
         {
-            "number_format": ("Format", "Number format; fp16: any of 16 bits."),
+            "number_format": ("Format", "Number format; fp16: 16 bits."),
             "bound": ("Limited by", "compute or memory; far from both: short (below 5 µs) or neither."),
         },
     ),
