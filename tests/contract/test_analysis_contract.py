@@ -237,18 +237,14 @@ SMALL = {
 
 
 @pytest.mark.parametrize("analysis", registry.analyses(), ids=lambda a: a.id)
-def test_searching_an_empty_table(analysis: Analysis) -> None:
+def test_names_and_empty_tables(analysis: Analysis) -> None:
+    assert re.fullmatch("[a-z_]+", analysis.id) and analysis.title
+    assert hash(analysis.part_key(Params())) == hash(analysis.part_key(Params()))
+    view = analysis.answer([analysis.part(SMALL[analysis.model](), Params())], Params())
+    assert msgspec.json.decode(to_json(view))["title"] == analysis.title
     own = (("query", "select * from events"),)  # the default query lists the tables of all profiles
     part = analysis.part(EMPTY[analysis.model](), Params(extra=own))
     for frame in part.frames.values():
         assert page(frame, Params(search="x")).rows == page(frame, Params(search="/x/")).rows == []
         for column in frame.columns:
             assert page(frame, Params(sort=column.metric.key)).rows == []
-
-
-@pytest.mark.parametrize("analysis", registry.analyses(), ids=lambda a: a.id)
-def test_an_analysis_names_itself(analysis: Analysis) -> None:
-    assert re.fullmatch("[a-z_]+", analysis.id) and analysis.title
-    assert hash(analysis.part_key(Params())) == hash(analysis.part_key(Params()))
-    view = analysis.answer([analysis.part(SMALL[analysis.model](), Params())], Params())
-    assert msgspec.json.decode(to_json(view))["title"] == analysis.title
