@@ -33,6 +33,8 @@ TABLES = {
     "timeline": (),
     "operators": ("operators", "operators_outermost", "operators_by_shape", "no_operator", "stacks"),
     "kernels": ("kernels", "kernels_by_type", "kernels_by_type_shape", "kernels_by_launch", "kernel_rows", "copies"),
+    "roofline": ("roofline",),
+    "whatif": ("whatif",),
     "idle": ("idle_causes", "idle_groups", "idle_steps", "idle_pieces"),
     "launches": (
         "runtime_calls",
