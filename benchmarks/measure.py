@@ -1,6 +1,6 @@
 """Costs of a command: CPU time and memory of its whole process tree (Linux)."""
 
-from __future__ import annotations
+from __future__ import contextlib
 
 import os
 import resource
@@ -99,11 +99,9 @@ def tree(root: int) -> list[int]:
     """A process and all its descendants."""
     found = [root]
     for pid in found:
-        for path in Path(f"/proc/{pid}/task").glob("*/children"):
-            try:
+        with contextlib.suppress(OSError):  # ended meanwhile
+            for path in Path(f"/proc/{pid}/task").glob("*/children"):
                 found += [int(child) for child in path.read_text().split()]
-            except OSError:  # ended meanwhile
-                continue
     return found
 
 
