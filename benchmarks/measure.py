@@ -1,7 +1,8 @@
 """Costs of a command: CPU time and memory of its whole process tree (Linux)."""
 
-from __future__ import contextlib
+from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
