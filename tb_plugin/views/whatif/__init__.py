@@ -26,7 +26,7 @@ def _missing(trace: TraceTable) -> Missing | None:
 VIEW = ViewEntry(
     __name__,
     "whatif",
-    "What if",
+    "Simulation",
     order=69,
     model=TRACE,
     traits=Traits("operators", phase_note=""),
