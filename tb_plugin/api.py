@@ -1,5 +1,7 @@
 """The Python API: profiles, their facts, and tables as pandas DataFrames.
 
+In one file: users read it as the reference of the API.
+
 Only tables need pandas. Without pandas, a table raises MissingPackage. Users import this module only.
 
 >>> import tb_plugin

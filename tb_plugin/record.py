@@ -1,5 +1,7 @@
 """Recording helpers: ranges for module calls, and a configured profiler.
 
+In one file: the helpers share the late import and the options of the profiler.
+
 PyTorch is imported at the first call. docs/record.md contains recipes and the cost of each option.
 """
 

@@ -1,4 +1,4 @@
-"""The Dockerfile by its text: what it copies exists and is sent, what it runs is ours, and the user is not root."""
+"""The text of the Dockerfile: copied files exist, commands are ours, and the user is not root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sdist and the wheel: they hold the built page, so that nobody needs Node.js, and two builds are equal."""
+"""The sdist and the wheel: both contain the built page, and two builds are equal."""
 
 from __future__ import annotations
 

@@ -51,6 +51,14 @@ class Forest:
                 below[self.parent[rows[own[rows] | below[rows]]]] = True
         return below
 
+    def inside(self, chosen: Bool) -> Bool:
+        """Returns, for each node, whether it or one of its ancestors has the flag."""
+        inside = chosen.copy()
+        if chosen.any():
+            for rows in self.levels[1:]:
+                inside[rows] |= inside[self.parent[rows]]
+        return inside
+
     def paths(self, *labels: Whole) -> Int64:
         """Returns a number for each node, equal for equal labels on the path from the root."""
         # A path is the parent's path plus a label: numbering by level gives equal paths equal numbers.

@@ -77,7 +77,7 @@ EVERYTHING = Params()
 class Workspace:
     """Owns the catalog, the loader and the workers. Call ``close`` to stop them.
 
-    If ``without_views`` is set, reading computes no views, for commands that need few of them.
+    With ``without_views``, a read computes no views. Commands that need few views use it.
     """
 
     def __init__(

@@ -199,7 +199,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
 
 
 def test_stdout_has_only_the_protocol(tmp_path: Path) -> None:
-    """An extension that prints, and a damaged trace: all of it goes to stderr. The process ends with its input."""
+    """The output of an extension and the error of a damaged trace go to stderr. The process ends with its input."""
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "w.1.pt.trace.json").write_text('{"traceEvents": [')
     (tmp_path / "noisy.py").write_text("print('loaded')\n")

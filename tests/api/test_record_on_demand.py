@@ -1,4 +1,4 @@
-"""Recording on demand, with a profiler that only notes what it is told; tests/torch uses PyTorch's."""
+"""Recording on demand with a fake profiler. tests/torch uses the profiler of PyTorch."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ test('empty payloads are left out', () => {
   expect(hasContent({ kind: 'bands' } as unknown as Payload)).toBe(false)
 })
 
-test('the file knows what it holds, and how to open the trace', () => {
+test('the file lists its content, and the command that opens the trace', () => {
   const report = {
     path: 'runs/a',
     timeline: null,

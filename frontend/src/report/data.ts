@@ -6,7 +6,7 @@ import { PER_STEP_VIEWS, viewPerStep } from '../lib/perStep'
 import { parseSteps } from '../lib/stepSelection'
 import type { TileColumns } from '../lib/tiles'
 
-/** Id of the element with the data, and what it holds in the template. */
+/** Id of the element with the data, and its placeholder in the template. */
 const DATA = 'report'
 
 /** The data of this file; null in a template. */

@@ -25,7 +25,7 @@ from tb_plugin.model.trace.table import TraceTable
 
 NAMED = ("operator", "kernel", "class")
 UNNAMED = ("communication", "copies", "data_loading", "launches")
-# Longer factors would only repeat a typing error.
+# A larger factor is a typing error.
 MAX_FACTOR = 100.0
 
 
@@ -106,7 +106,7 @@ def _single_work(trace: TraceTable, device: int) -> Ranges:
 
 
 def _shortened(begin: Int64, end: Int64, factor: float) -> Ranges:
-    """Returns the ranges that disappear from each call: its first part, so that what it launches last still follows."""
+    """Returns the first part of each call, which disappears. The rest keeps its order with the launches."""
     if factor >= 1 or not len(begin):
         return EMPTY
     return union(begin, begin + np.rint((end - begin) * (1 - factor)).astype(np.int64))
@@ -172,17 +172,9 @@ def _calls(trace: TraceTable) -> _Calls:
 def _of_operators(trace: TraceTable, name: str) -> tuple[Bool, Int64]:
     calls = _calls(trace)
     chosen = _named(trace, name)[calls.row]
-    inside = np.append(_below(calls.forest, chosen), False)
+    inside = np.append(calls.forest.inside(chosen), False)
     work = of_kind(trace.kind, *DEVICE_WORK) & inside[calls.position[trace.operator]]
     return work, calls.row[chosen & ~inside[calls.forest.parent]]
-
-
-def _below(forest: Forest, chosen: Bool) -> Bool:
-    """Returns whether each call is chosen or nested in a chosen call."""
-    inside = chosen.copy()
-    for rows in forest.levels[1:]:
-        inside[rows] |= inside[forest.parent[rows]]
-    return inside
 
 
 def _named(trace: TraceTable, name: str) -> Bool:

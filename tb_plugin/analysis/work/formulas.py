@@ -222,7 +222,7 @@ def _transposed_convolution(inputs: Inputs) -> Work | None:
 
 
 def _convolution_backward(inputs: Inputs) -> Work | None:
-    """Gradients of the input, the weight and the bias, as far as ``output_mask`` asks for them."""
+    """Returns the work of the gradients that ``output_mask`` selects: of the input, the weight and the bias."""
     grad, image, weight, mask = inputs.tensor(0), inputs.tensor(1), inputs.tensor(2), inputs.value(10)
     is_transposed = inputs.value(7)
     if grad is None or image is None or weight is None or not isinstance(mask, list) or len(mask) != 3:
@@ -308,7 +308,8 @@ def _elementwise(count: int, flops: float = 1, out_bytes: int | None = None) -> 
 def _foreach(lists: Sequence[int], written: Sequence[int], flops: float, other: int | None = None) -> Formula:
     """Returns the formula of an operator on lists of tensors.
 
-    ``lists`` are read, and ``written`` of them are also written. ``other`` is a list or a number.
+    ``lists`` are the positions of the lists that the operator reads. It also writes those in ``written``. The input at
+    ``other`` is one more list to read, or a number.
     """
 
     def formula(inputs: Inputs) -> Work | None:

@@ -11,6 +11,7 @@ import math
 import msgspec
 import numpy as np
 
+from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.operator_calls import Calls
 from tb_plugin.analysis.work.formulas import Work, has_formula, work_of
 from tb_plugin.lib.arrays import Bool, Float64, Int64
@@ -66,7 +67,9 @@ def operator_work(trace: TraceTable, calls: Calls, kernels: Int64) -> OperatorWo
     own = np.flatnonzero((calls.row != MISSING) & (calls.kernel_total_ns > 0))
     found = _work(trace, calls.row[own])
     own, found = own[found[:, 0] >= 0], found[found[:, 0] >= 0]
-    outer = ~_inside(calls, own)
+    has_work = np.zeros(len(calls.parent), np.bool_)
+    has_work[own] = True
+    outer = ~np.append(Forest(calls.parent).inside(has_work), False)[calls.parent[own]]
     own, found = own[outer], found[outer]
     flops, moved, number_format, is_matrix = found.T
     device = _devices(trace, calls, own)
@@ -113,17 +116,6 @@ def _numbers(work: Work | None) -> tuple[float, float, float, float]:
     if work is None or not math.isfinite(work.flops + work.bytes):
         return _UNKNOWN
     return work.flops, work.bytes, float(_FORMATS.index(work.format)), float(work.is_matrix)
-
-
-def _inside(calls: Calls, some: Int64) -> Bool:
-    """Returns whether each of these calls is inside another of them."""
-    is_one = np.zeros(len(calls.parent) + 1, np.bool_)  # the last entry is for -1
-    is_one[some] = True
-    above, inside = calls.parent[some], np.zeros(len(some), np.bool_)
-    while (left := np.flatnonzero((above != MISSING) & ~inside)).size:
-        inside[left] = is_one[above[left]]
-        above[left] = calls.parent[above[left]]
-    return inside
 
 
 def _devices(trace: TraceTable, calls: Calls, some: Int64) -> Int64:

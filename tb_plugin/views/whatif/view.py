@@ -90,9 +90,9 @@ def _candidates(trace: TraceTable, params: Params) -> list[Scale]:
 def _existing(trace: TraceTable, scale: Scale) -> tuple[Change, Change]:
     found = scaled(trace, scale)
     if found is None:
-        what = f"{scale.kind} {scale.name}".strip()
+        what = f"{scale.kind.replace('_', ' ')} {scale.name}".strip()
         hint = "Check the name; it may contain *." if scale.name else "Leave out this change."
-        raise BadRequest(f"The trace has no {what.replace('_', ' ')}.", "scale", hint)
+        raise BadRequest(f"The trace has no {what}.", "scale", hint)
     return found
 
 
