@@ -165,7 +165,8 @@ def test_a_late_rank_keeps_the_numbers_of_its_steps(torch: FakeTorch, tmp_path: 
 def test_ranks_at_once_claim_a_request_once(torch: FakeTorch, tmp_path: Path) -> None:
     recorders = [record.on_demand(tmp_path, steps=1, check_seconds=0, worker_name=str(rank)) for rank in range(8)]
     (tmp_path / "record-now").touch()
-    threads = [threading.Thread(target=steps, args=(recorder, 50)) for recorder in recorders]
+    # So many steps that each rank still runs when another one has claimed the request.
+    threads = [threading.Thread(target=steps, args=(recorder, 2_000)) for recorder in recorders]
     for thread in threads:
         thread.start()
     for thread in threads:
