@@ -59,6 +59,7 @@ class Queue(msgspec.Struct, frozen=True, eq=False):
 class Waits(msgspec.Struct, frozen=True, eq=False):
     """Calls in which the host waits for a device, sorted by end."""
 
+    row: Int64
     start_ns: Int64
     end_ns: Int64
     own_ns: Int64
@@ -105,7 +106,7 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
     launching = _median(fresh)
     # Without queued work, the latency between kernels is unknown: it is at most that of a launch.
     typical = (_median(launches.latency_ns[at][queued]) if queued.any() else launching, launching)
-    calls, awaited = _waiting(trace, device, begin, end)
+    calls, awaited = device_waits(trace, device, begin, end)
     # Grouped by waits, because a wait delays all later launches.
     kept = np.flatnonzero(chain)
     number = np.searchsorted(calls.end_ns, launched[kept], side="right")
@@ -149,7 +150,7 @@ def _busiest(trace: TraceTable, rows: Int64) -> int:
     return int(tracks[np.argmax(np.bincount(of.ravel(), trace.dur_ns[rows]))])
 
 
-def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Waits, Int64]:
+def device_waits(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Waits, Int64]:
     """Returns the waits of the threads that launch or request work on a device, and the row for which each call
     waited (-1 = none).
     """
@@ -174,7 +175,7 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Wait
         place = np.where((place >= 0) & (launched[place] > start), place - 1, place)
     place = np.where((place >= 0) & (launched[place] <= start), place, MISSING)
     own = stop - start - measure_within(profiler_waits(trace), start, stop)
-    return Waits(start, stop, own, np.append(ended, -FREE)[place], place), np.append(rows, MISSING)[place]
+    return Waits(waits[longest], start, stop, own, np.append(ended, -FREE)[place], place), np.append(rows, MISSING)[place]
 
 
 def _full_queue_launches(trace: TraceTable, rows: Int64) -> Int64:

@@ -1,0 +1,1 @@
+"""Critical path of steps: the longest chain of dependent work."""

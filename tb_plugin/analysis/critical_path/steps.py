@@ -1,0 +1,193 @@
+"""Critical path of the steps of a trace: its time by kind and event, and the slack of events."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.critical_path.graph import HOST_KINDS, Link, dependencies
+from tb_plugin.analysis.critical_path.longest import LongestPaths, Windows, longest_paths
+from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.analysis.range_patterns import DATALOADER, name_matches, search_pattern
+from tb_plugin.analysis.selection import steps_of_rows
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import stable_order
+from tb_plugin.lib.intervals import Ranges, intersect, measure_within, subtract, union
+from tb_plugin.lib.model_cache import cached_by_argument
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import latest_open
+
+
+class Part(IntEnum):
+    """Kind of time on the critical path."""
+
+    COMPUTE = 0
+    COMMUNICATION = 1
+    COPY = 2
+    BETWEEN_KERNELS = 3
+    LAUNCH = 4
+    STREAM = 5
+    DATA_LOADING = 6
+    OPERATOR = 7
+    RUNTIME = 8
+    PYTHON = 9
+    THREAD = 10
+    UNCOVERED = 11
+
+
+class CriticalTime(msgspec.Struct, frozen=True, eq=False):
+    """Time on the critical path, one value per piece: a time range of one event."""
+
+    step: Int64
+    part: npt.NDArray[np.uint8]
+    row: Int64
+    """Event of the piece; -1 = none."""
+    start_ns: Int64
+    end_ns: Int64
+    chain: Int64
+    """Thread or stream of the piece; -1 for a dependency."""
+
+    @property
+    def ns(self) -> Int64:
+        return self.end_ns - self.start_ns
+
+
+@cached_by_argument
+def critical_paths(trace: TraceTable) -> LongestPaths:
+    """Returns the critical path of each step."""
+    steps = trace.steps
+    return longest_paths(dependencies(trace), Windows(steps.start_ns, steps.end_ns, _last_chains(trace)))
+
+
+def _last_chains(trace: TraceTable) -> tuple[tuple[int, ...], ...]:
+    """Returns, for each step, the streams or threads whose work ends with the step."""
+    device = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
+    host = np.flatnonzero(of_kind(trace.kind, *HOST_KINDS))
+    chains = hardware_streams(trace).of
+    tracks, count = np.unique(trace.track[host], return_counts=True)
+    main = int(tracks[np.argmax(count)]) if len(tracks) else 0
+    found = []
+    for end, host_end in zip(trace.steps.end_ns.tolist(), trace.steps.host_end_ns.tolist(), strict=True):
+        some = device if end > host_end else host
+        rows = some[trace.ends(some) == end]
+        found.append(tuple(np.unique(chains[rows]).tolist()) or (main,))
+    return tuple(found)
+
+
+@cached_by_argument
+def critical_time(trace: TraceTable) -> CriticalTime:
+    """Returns the time of all steps by event: the critical path, and the time that it does not explain.
+
+    The pieces of each step add up to the step.
+    """
+    paths = critical_paths(trace)
+    path, graph = paths.path, dependencies(trace)
+    on_chain = path.chain != MISSING
+    pieces = [_of_links(trace, paths)]
+    for chain in np.unique(path.chain[on_chain]).tolist():
+        mine = path.chain == chain
+        start, end, lags = path.start_ns[mine], path.end_ns[mine], graph.lags_of(chain)
+        if chain < len(trace.tracks) and not trace.tracks[chain].is_device:
+            pieces.append(_on_thread(trace, chain, union(start, end), lags))
+        else:
+            pieces.append(_on_stream(trace, chain, union(start, end), lags))
+    part, row, chain, start, end = (np.concatenate([piece[i] for piece in pieces]) for i in range(5))
+    order = np.flatnonzero(end > start)
+    order = order[np.argsort(start[order], kind="stable")]
+    # Pieces of a chain may cross the border of two steps.
+    of, step, start, end = _inside(Ranges(trace.steps.start_ns, trace.steps.end_ns), start[order], end[order])
+    at = order[of]
+    return _with_rest(trace, CriticalTime(step, part[at].astype(np.uint8), row[at], start, end, chain[at]))
+
+
+_Piece = tuple[Int64, Int64, Int64, Int64, Int64]
+
+
+def _of_links(trace: TraceTable, paths: LongestPaths) -> _Piece:
+    path = paths.path
+    at = path.link[path.link != MISSING]
+    part = np.array([Part.LAUNCH, Part.STREAM, Part.RUNTIME, Part.THREAD])[paths.links.kind[at]]
+    start, end = (each[path.link != MISSING] for each in (path.start_ns, path.end_ns))
+    return part, paths.links.row[at], np.full(len(at), MISSING), start, end
+
+
+def _on_stream(trace: TraceTable, chain: int, path: Ranges, lags: Ranges) -> _Piece:
+    rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (hardware_streams(trace).of == chain))
+    start, end = trace.start_ns[rows], trace.ends(rows)
+    reach = np.maximum.accumulate(np.append(np.iinfo(np.int64).min, end))[:-1]
+    # Work that overlaps earlier work of its stream counts from the end of that work.
+    begin = np.minimum(np.maximum(start, reach), end)
+    kinds = np.full(len(EventKind), Part.COMPUTE)
+    kinds[[EventKind.MEMCPY, EventKind.MEMSET]] = Part.COPY
+    part = np.where(trace.is_collective[rows], Part.COMMUNICATION, kinds[trace.kind[rows]])
+    gap = np.maximum(np.append(start[0], reach[1:]), start[0]) if len(rows) else reach
+    segments = (
+        np.concatenate((part, np.full(len(rows), Part.BETWEEN_KERNELS))),
+        np.concatenate((rows, rows)),
+        np.concatenate((begin, np.minimum(gap, start))),
+        np.concatenate((end, start)),
+    )
+    return _within(chain, subtract(path, lags), *segments)
+
+
+def _on_thread(trace: TraceTable, chain: int, path: Ranges, lags: Ranges) -> _Piece:
+    rows = np.flatnonzero(of_kind(trace.kind, *HOST_KINDS) & (trace.track == chain))
+    times, inner = latest_open(trace.start_ns[rows], trace.ends(rows))
+    row = np.append(rows, MISSING)[inner]
+    kinds = np.full(len(EventKind) + 1, Part.PYTHON)
+    kinds[EventKind.OPERATOR] = Part.OPERATOR
+    kinds[EventKind.RUNTIME] = Part.RUNTIME
+    part = np.where(row == MISSING, Part.PYTHON, kinds[trace.kind[row]])
+    loads = name_matches(trace, search_pattern(DATALOADER))[rows]
+    loading = union(trace.start_ns[rows[loads]], trace.ends(rows[loads]))
+    start, end = times, np.append(times[1:], times[-1:])
+    part = np.where(measure_within(loading, start, end) > 0, Part.DATA_LOADING, part)
+    edges = np.array([np.iinfo(np.int64).min // 2]), np.array([np.iinfo(np.int64).max // 2])
+    segments = (
+        np.concatenate(([Part.PYTHON], part, [Part.PYTHON])),
+        np.concatenate(([MISSING], row, [MISSING])),
+        np.concatenate((edges[0], start, times[-1:])),
+        np.concatenate((times[:1], end, edges[1])),
+    )
+    return _within(chain, subtract(path, lags), *segments)
+
+
+def _within(chain: int, path: Ranges, part: Int64, row: Int64, start: Int64, end: Int64) -> _Piece:
+    """Returns the parts of sorted, disjoint time ranges that lie on the path."""
+    at, _, begin, stop = _inside(path, start, end)
+    return part[at], row[at], np.full(len(at), chain), begin, stop
+
+
+def _inside(ranges: Ranges, start: Int64, end: Int64) -> tuple[Int64, Int64, Int64, Int64]:
+    """Returns the parts of each piece inside of the ranges: index of piece and range, start and end."""
+    first = np.searchsorted(ranges.end, start, side="right")
+    count = np.maximum(np.searchsorted(ranges.start, end, side="left") - first, 0)
+    count[end <= start] = 0
+    of = np.repeat(np.arange(len(start)), count)
+    place = np.repeat(first, count) + np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
+    return of, place, np.maximum(start[of], ranges.start[place]), np.minimum(end[of], ranges.end[place])
+
+
+def _with_rest(trace: TraceTable, found: CriticalTime) -> CriticalTime:
+    steps = union(trace.steps.start_ns, trace.steps.end_ns)
+    rest = subtract(steps, union(found.start_ns, found.end_ns))
+    _, step, start, end = _inside(Ranges(trace.steps.start_ns, trace.steps.end_ns), rest.start, rest.end)
+    none = np.full(len(step), MISSING)
+    rest_of = (step, np.full(len(step), Part.UNCOVERED, np.uint8), none, start, end, none)
+    names = CriticalTime.__struct_fields__
+    return CriticalTime(*(np.concatenate((getattr(found, name), more)) for name, more in zip(names, rest_of, strict=True)))
+
+
+@cached_by_argument
+def slack(trace: TraceTable) -> Int64:
+    """Returns, for each event, how much later it can end until its step takes longer; -1 outside of steps."""
+    found = np.full(len(trace), MISSING, np.int64)
+    step = steps_of_rows(trace)[:-1] if trace.steps.recorded else np.zeros(len(trace), np.int64)
+    rows = np.flatnonzero((step != MISSING) & of_kind(trace.kind, *DEVICE_WORK, *HOST_KINDS))
+    when = np.clip(trace.ends(rows), trace.steps.start_ns[step[rows]], None)
+    found[rows] = critical_paths(trace).slack_ns(step[rows], hardware_streams(trace).of[rows].astype(np.int64), when)
+    return found
