@@ -21,6 +21,7 @@ from tb_plugin.analysis.launches.phases import launch_phases, usual_latency
 from tb_plugin.analysis.launches.unrecorded_work import NEAR_NS
 from tb_plugin.analysis.simulate.dependencies import device_waits
 from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import Whole, distinct_values
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
@@ -29,7 +30,8 @@ from tb_plugin.model.trace.table import TraceTable
 # Longer time of a thread between two recorded calls is a lag. HTA uses the same limit between kernels.
 MAX_GAP_NS = 1_500_000
 HOST_KINDS = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON, EventKind.MODULE, EventKind.RUNTIME)
-_FAR = np.int64(1) << 61
+# Earlier or later than any event, and less than half of NONE in longest.py.
+FAR = np.int64(1) << 57
 
 
 class Link(IntEnum):
@@ -84,11 +86,13 @@ class _Parts:
         self.links = [Links(np.empty(0, np.uint8), *[none] * (len(Links.__struct_fields__) - 1))]
         self.lags: dict[int, list[Ranges]] = {}
 
-    def link(self, kind: Link, tail: Int64, tail_ns: Int64, head: Int64, head_ns: Int64, lag_ns: Int64, row: Int64) -> None:
+    def link(
+        self, kind: Link, tail: Whole, tail_ns: Int64, head: Whole, head_ns: Int64, lag_ns: Int64, row: Whole
+    ) -> None:
         columns = (np.asarray(each, np.int64) for each in (tail, tail_ns, head, head_ns, lag_ns, row))
         self.links.append(Links(np.full(len(tail), kind, np.uint8), *columns))
 
-    def lag(self, chain: Int64, start: Int64, end: Int64) -> None:
+    def lag(self, chain: Whole, start: Int64, end: Int64) -> None:
         for each in np.unique(chain).tolist():
             mine = chain == each
             self.lags.setdefault(int(each), []).append(union(start[mine], end[mine]))
@@ -123,7 +127,7 @@ def _device_work(trace: TraceTable, parts: _Parts) -> int:
     call, known = launches.call, launches.call != MISSING
     asked, returned = trace.start_ns[call], trace.ends(call)
     order = np.lexsort((start, stream))
-    of, first = stream[order], np.append(True, np.diff(stream[order]) != 0)
+    first = np.append(True, np.diff(stream[order]) != 0)
     reach = np.empty(len(row), np.int64)
     reach[order] = _latest_end(end[order], first)
     # A call that waits for its own copy returns after it, so earlier work delayed the copy.
@@ -146,7 +150,7 @@ def _latest_end(stop: Int64, first: npt.NDArray[np.bool_]) -> Int64:
     low = int(stop.min())
     span = int(stop.max()) - low + 1
     reach = np.maximum.accumulate(stop - low + number * span) - number * span + low
-    return np.where(first, -_FAR, np.append(0, reach)[:-1])
+    return np.where(first, -FAR, np.append(0, reach)[:-1])
 
 
 def _other_streams(trace: TraceTable, parts: _Parts, at: Int64) -> int:
@@ -197,7 +201,7 @@ def _threads(trace: TraceTable, parts: _Parts) -> None:
     for track in np.unique(trace.track[host]).tolist():
         rows = host[trace.track[host] == track]
         busy = union(trace.start_ns[rows], trace.ends(rows))
-        before, after = np.append(-_FAR, busy.end), np.append(busy.start, _FAR)
+        before, after = np.append(-FAR, busy.end), np.append(busy.start, FAR)
         is_lag = after - before > MAX_GAP_NS
         if track in helpers:
             is_lag = _passes(trace, parts, track, helpers[track], busy)
@@ -206,7 +210,7 @@ def _threads(trace: TraceTable, parts: _Parts) -> None:
             start, since = asked[track]
             place = np.searchsorted(busy.start, start)
             # A call that starts after a gap and was asked for during the gap: the thread was idle.
-            idle = (np.append(busy.start, _FAR)[place] == start) & (since > before[place])
+            idle = (np.append(busy.start, FAR)[place] == start) & (since > before[place])
             parts.lag(np.full(int(idle.sum()), track), before[place[idle]], start[idle])
 
 
@@ -216,7 +220,7 @@ def _passes(trace: TraceTable, parts: _Parts, helper: int, waiting: int, busy: R
     The waiting thread makes no recorded call during a pass.
     """
     rows = np.flatnonzero(of_kind(trace.kind, *HOST_KINDS) & (trace.track == waiting))
-    points = np.unique(np.concatenate((trace.start_ns[rows], trace.ends(rows))))
+    points = distinct_values(trace.start_ns[rows], trace.ends(rows))
     place = np.searchsorted(points, busy.start)
     first = np.append(True, np.diff(place) > 0)[: len(place)]
     last = np.append(first[1:], True)[: len(place)]
@@ -250,7 +254,7 @@ def _asked(trace: TraceTable, parts: _Parts) -> dict[int, tuple[Int64, Int64]]:
         mine = trace.track[head] == track
         source, target = tail[mine], head[mine]
         rows = np.flatnonzero(of_kind(trace.kind, *HOST_KINDS) & (trace.track == track))
-        reach = np.append(-_FAR, np.maximum.accumulate(trace.ends(rows)))
+        reach = np.append(-FAR, np.maximum.accumulate(trace.ends(rows)))
         reach = reach[np.searchsorted(trace.start_ns[rows], trace.start_ns[target])]
         start, since = trace.start_ns[target], trace.start_ns[source]
         # The thread was idle, so it waited for the request. Otherwise, the request waited for the thread.

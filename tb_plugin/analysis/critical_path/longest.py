@@ -13,6 +13,7 @@ import numpy as np
 
 from tb_plugin.analysis.critical_path.graph import Graph, Link, Links
 from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import Whole
 from tb_plugin.lib.intervals import covered_before
 from tb_plugin.model.trace.schema import MISSING
 
@@ -57,15 +58,15 @@ class LongestPaths(msgspec.Struct, frozen=True, eq=False):
     _before: _Best
     _after: _Best
 
-    def slack_ns(self, step: Int64, chain: Int64, when: Int64) -> Int64:
-        """Returns how much later events that end at ``when`` can end until the longest path changes.
+    def slack_ns(self, step: Int64, chain: Whole, start_ns: Int64, end_ns: Int64) -> Int64:
+        """Returns how much later events could start until the longest path becomes longer.
 
-        The slack is at most the time until the end of the step.
+        The slack is at most the time from the end of the event to the end of the step.
         """
         key = step * self._chains + chain
-        before = self._before.at(key, np.searchsorted(self._times, when, side="right"))
-        after = self._after.at(key, np.searchsorted(self._times, when, side="left"))
-        rest = np.maximum(self._windows.end_ns[step] - when, 0)
+        before = self._before.at(key, np.searchsorted(self._times, start_ns, side="right"))
+        after = self._after.at(key, np.searchsorted(self._times, start_ns, side="left"))
+        rest = np.maximum(self._windows.end_ns[step] - end_ns, 0)
         found: Int64 = np.clip(before + after - self.lag_ns[step], 0, rest)
         return found
 
@@ -109,7 +110,10 @@ def longest_paths(graph: Graph, windows: Windows) -> LongestPaths:
     lag = np.where(is_source, np.maximum(links.lag_ns - (starts - links.tail_ns), 0), links.lag_ns)
     order = _ordered(links, is_source)
     tail, head = step * chains + links.tail, step * chains + links.head
-    lag_at_tail, lag_at_head = _lag_before(graph, links.tail, links.tail_ns), _lag_before(graph, links.head, links.head_ns)
+    lag_at_tail, lag_at_head = (
+        _lag_before(graph, links.tail, links.tail_ns),
+        _lag_before(graph, links.head, links.head_ns),
+    )
     at_start, at_end = (
         np.stack([covered_before(graph.lags_of(each), when) for each in range(chains)], axis=1).ravel()
         for when in (windows.start_ns, windows.end_ns)

@@ -8,14 +8,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.critical_path.graph import HOST_KINDS, Link, dependencies
+from tb_plugin.analysis.critical_path.graph import HOST_KINDS, dependencies
 from tb_plugin.analysis.critical_path.longest import LongestPaths, Windows, longest_paths
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.range_patterns import DATALOADER, name_matches, search_pattern
 from tb_plugin.analysis.selection import steps_of_rows
 from tb_plugin.lib.arrays import Int64
-from tb_plugin.lib.groupby import stable_order
-from tb_plugin.lib.intervals import Ranges, intersect, measure_within, subtract, union
+from tb_plugin.lib.intervals import Ranges, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -65,16 +64,17 @@ def critical_paths(trace: TraceTable) -> LongestPaths:
 
 def _last_chains(trace: TraceTable) -> tuple[tuple[int, ...], ...]:
     """Returns, for each step, the streams or threads whose work ends with the step."""
-    device = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     host = np.flatnonzero(of_kind(trace.kind, *HOST_KINDS))
-    chains = hardware_streams(trace).of
     tracks, count = np.unique(trace.track[host], return_counts=True)
     main = int(tracks[np.argmax(count)]) if len(tracks) else 0
+    rows = np.concatenate((host, np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))))
+    rows = rows[np.isin(trace.ends(rows), trace.steps.end_ns)]
+    ends, is_device = trace.ends(rows), of_kind(trace.kind[rows], *DEVICE_WORK)
+    chains = hardware_streams(trace).of[rows]
     found = []
     for end, host_end in zip(trace.steps.end_ns.tolist(), trace.steps.host_end_ns.tolist(), strict=True):
-        some = device if end > host_end else host
-        rows = some[trace.ends(some) == end]
-        found.append(tuple(np.unique(chains[rows]).tolist()) or (main,))
+        some = chains[(ends == end) & (is_device == (end > host_end))]
+        found.append(tuple(np.unique(some).tolist()) or (main,))
     return tuple(found)
 
 
@@ -179,15 +179,21 @@ def _with_rest(trace: TraceTable, found: CriticalTime) -> CriticalTime:
     none = np.full(len(step), MISSING)
     rest_of = (step, np.full(len(step), Part.UNCOVERED, np.uint8), none, start, end, none)
     names = CriticalTime.__struct_fields__
-    return CriticalTime(*(np.concatenate((getattr(found, name), more)) for name, more in zip(names, rest_of, strict=True)))
+    return CriticalTime(
+        *(np.concatenate((getattr(found, name), more)) for name, more in zip(names, rest_of, strict=True))
+    )
 
 
 @cached_by_argument
 def slack(trace: TraceTable) -> Int64:
-    """Returns, for each event, how much later it can end until its step takes longer; -1 outside of steps."""
+    """Returns, for each event, how much later it could start until its step becomes longer.
+
+    The value is -1 for events outside of the steps, and for calls before the time window of their step.
+    """
     found = np.full(len(trace), MISSING, np.int64)
     step = steps_of_rows(trace)[:-1] if trace.steps.recorded else np.zeros(len(trace), np.int64)
     rows = np.flatnonzero((step != MISSING) & of_kind(trace.kind, *DEVICE_WORK, *HOST_KINDS))
-    when = np.clip(trace.ends(rows), trace.steps.start_ns[step[rows]], None)
-    found[rows] = critical_paths(trace).slack_ns(step[rows], hardware_streams(trace).of[rows].astype(np.int64), when)
+    rows = rows[trace.start_ns[rows] >= trace.steps.start_ns[step[rows]]]
+    chain = hardware_streams(trace).of[rows]
+    found[rows] = critical_paths(trace).slack_ns(step[rows], chain, trace.start_ns[rows], trace.ends(rows))
     return found

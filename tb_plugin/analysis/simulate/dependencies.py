@@ -175,7 +175,9 @@ def device_waits(trace: TraceTable, device: int, begin: int, end: int) -> tuple[
         place = np.where((place >= 0) & (launched[place] > start), place - 1, place)
     place = np.where((place >= 0) & (launched[place] <= start), place, MISSING)
     own = stop - start - measure_within(profiler_waits(trace), start, stop)
-    return Waits(waits[longest], start, stop, own, np.append(ended, -FREE)[place], place), np.append(rows, MISSING)[place]
+    return Waits(waits[longest], start, stop, own, np.append(ended, -FREE)[place], place), np.append(rows, MISSING)[
+        place
+    ]
 
 
 def _full_queue_launches(trace: TraceTable, rows: Int64) -> Int64:
