@@ -172,7 +172,7 @@ def test_backward_on_another_thread() -> None:
         .arrow(0, 60).op("optimizer", 270, 30)
         .table()
     )  # fmt: skip
-    assert times(table) == {"OPERATOR": 280, "THREAD": 20}
+    assert times(table) == {"OPERATOR": 280, "PYTHON": 20}
     assert on_path(table) == {"forward", "backward", "optimizer"}
 
 
@@ -186,7 +186,7 @@ def test_other_stream() -> None:
         .table()
     )  # fmt: skip
     assert dependencies(table).inferred == 2
-    assert times(table) == {"COMPUTE": 450, "LAUNCH": 5, "STREAM": 15}
+    assert times(table) == {"COMPUTE": 450, "BETWEEN_KERNELS": 15, "LAUNCH": 5}
 
 
 def test_unrecorded_time() -> None:

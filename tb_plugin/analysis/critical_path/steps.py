@@ -28,14 +28,17 @@ class Part(IntEnum):
     COMMUNICATION = 1
     COPY = 2
     BETWEEN_KERNELS = 3
+    """Queued work waits for the work before it, or for another stream."""
     LAUNCH = 4
-    STREAM = 5
-    DATA_LOADING = 6
-    OPERATOR = 7
-    RUNTIME = 8
-    PYTHON = 9
-    THREAD = 10
-    UNCOVERED = 11
+    """From the start of a launch call to the start of its work."""
+    DATA_LOADING = 5
+    OPERATOR = 6
+    RUNTIME = 7
+    """Calls of the runtime or driver, without the time in which they wait for work on the path."""
+    PYTHON = 8
+    """Python, annotations, and time between recorded calls."""
+    UNCOVERED = 9
+    """Not on the path: no recorded work explains this time."""
 
 
 class CriticalTime(msgspec.Struct, frozen=True, eq=False):
@@ -53,6 +56,9 @@ class CriticalTime(msgspec.Struct, frozen=True, eq=False):
     @property
     def ns(self) -> Int64:
         return self.end_ns - self.start_ns
+
+    def take(self, chosen: npt.NDArray[np.generic]) -> CriticalTime:
+        return CriticalTime(*(getattr(self, name)[chosen] for name in self.__struct_fields__))
 
 
 @cached_by_argument
@@ -110,7 +116,7 @@ _Piece = tuple[Int64, Int64, Int64, Int64, Int64]
 def _of_links(trace: TraceTable, paths: LongestPaths) -> _Piece:
     path = paths.path
     at = path.link[path.link != MISSING]
-    part = np.array([Part.LAUNCH, Part.STREAM, Part.RUNTIME, Part.THREAD])[paths.links.kind[at]]
+    part = np.array([Part.LAUNCH, Part.BETWEEN_KERNELS, Part.RUNTIME, Part.PYTHON])[paths.links.kind[at]]
     start, end = (each[path.link != MISSING] for each in (path.start_ns, path.end_ns))
     return part, paths.links.row[at], np.full(len(at), MISSING), start, end
 
