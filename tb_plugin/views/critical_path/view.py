@@ -114,8 +114,8 @@ def _answer(trace: TraceTable, by_kind: dict[Kind, int]) -> Notice:
     text = f"The steps spend {listed}{PER_STEP}." if parts else "The steps take no time."
     text += " The critical path explains {critical_ratio} of the step time"
     if inferred:
-        words = f"{plural(inferred, 'wait', 'waits')} between streams {plural(inferred, 'is', 'are')}"
-        text += f"; {{critical_inferred}} {words} inferred from times"
+        waits = f"{plural(inferred, 'wait', 'waits')} between streams {plural(inferred, 'is', 'are')}"
+        text += f"; {{critical_inferred}} {waits} inferred from times"
     ratio = 1 - by_kind[Kind.UNCOVERED] / total if total else None
     figures = [
         *(METRICS.figure(_KEY[kind], by_kind[kind]) for kind in parts),
