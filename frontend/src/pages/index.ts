@@ -18,6 +18,7 @@ import { Segments } from './memory/segments/segments'
 import { Modules } from './model/modules'
 import { Phases } from './model/phases'
 import { BackwardPass } from './operators/backward'
+import { CriticalPath } from './operators/criticalPath'
 import { ExecutionNodes } from './operators/executionNodes'
 import { Kernels } from './operators/kernels'
 import { Operators } from './operators/operators'
@@ -46,6 +47,7 @@ const PAGES: Record<string, ComponentType<PageProps>> = {
   graphs: Graphs,
   compiled: Compiled,
   backward: BackwardPass,
+  critical_path: CriticalPath,
   whatif: WhatIf,
   stacks: Stacks,
   stack_profile: StackProfile,
