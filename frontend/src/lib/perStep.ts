@@ -15,6 +15,7 @@ export const PER_STEP_VIEWS: ReadonlySet<string> = new Set([
   'stacks',
   'idle',
   'launches',
+  'critical_path',
 ])
 
 type Rows = Pick<Table, 'columns' | 'rows'>

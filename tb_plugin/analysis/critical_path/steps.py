@@ -1,4 +1,4 @@
-"""Critical path of the steps of a trace: its time by kind and event, and the slack of events."""
+"""Time of critical paths by event, and slack."""
 
 from __future__ import annotations
 

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 
 def _missing(trace: TraceTable) -> Missing | None:
+    from tb_plugin.model.trace.schema import EventKind, of_kind
+
+    if not of_kind(trace.kind, EventKind.OPERATOR, EventKind.KERNEL).any():
+        return Missing("The trace contains no operators and no kernels.", trace.recorder.todo("view.operators"))
     if not len(trace.steps.label):
         return Missing("The trace has no steps.", trace.recorder.todo("steps_missing"))
     return None

@@ -30,12 +30,12 @@ KINDS = {
     Kind.COMPUTE: ("Kernels", "Kernels except communication.", "kernel"),
     Kind.COMMUNICATION: ("Communication", "Collectives, with their waits for other ranks.", "communication"),
     Kind.COPY: ("Copies", "Copies and memsets.", "memcpy"),
-    Kind.BETWEEN_KERNELS: ("Between kernels", "Queued work has not started yet.", "idle_kernel_latency"),
-    Kind.LAUNCH: ("Launch", "From a launch call to its work.", "idle_launch"),
+    Kind.BETWEEN_KERNELS: ("Between kernels", "Queued work has not started yet.", "memset"),
+    Kind.LAUNCH: ("Launch", "From a launch call to its work.", "idle_launch_latency"),
     Kind.DATA_LOADING: ("Data loading", "Calls of the data loader.", "dataloader"),
     Kind.OPERATOR: ("CPU operators", "Self time of operators.", "cpu"),
     Kind.RUNTIME: ("Runtime calls", "Calls of the runtime, without waiting.", "runtime"),
-    Kind.PYTHON: ("Python and other CPU", "CPU time outside operators and runtime calls.", "python"),
+    Kind.PYTHON: ("Other CPU time", "CPU time outside operators and runtime calls.", "python"),
     Kind.UNCOVERED: ("Not explained", "No recorded work explains this time.", "other"),
 }
 _KEY = {kind: f"critical_{kind.name.lower()}_ns" for kind in Kind}
@@ -65,7 +65,7 @@ PHRASES = {
     Kind.DATA_LOADING: "in data loading",
     Kind.OPERATOR: "in operators on the CPU",
     Kind.RUNTIME: "in runtime calls",
-    Kind.PYTHON: "in Python and other CPU work",
+    Kind.PYTHON: "in other CPU work",
     Kind.UNCOVERED: "without a known cause",
 }
 NO_EVENT, NO_MODULE = "(no event)", "(no module)"

@@ -19,7 +19,7 @@ VIEW = ViewEntry(
         ),
         payloads=(
             "`path_marks` (Table: at most 5,000 marks by time). With `event`, `slack` (Figures: how much later it could "
-            "start, and its time on the path). With `from_ns`, `next` (Table: at most one event)."
+            "start, and its time on the path). `next` (Table: at most one event; empty without `from_ns`)."
         ),
         tables="`path_marks`, `next`.",
     ),

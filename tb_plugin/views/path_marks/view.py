@@ -1,4 +1,4 @@
-"""Marks of the critical path, and the slack of an event, for the timeline."""
+"""Critical path and slack on the timeline."""
 
 from __future__ import annotations
 
@@ -34,18 +34,20 @@ MOST_MARKS = 5_000
 
 
 class PathMarks(DeclaredView, entry=VIEW):
+    selects = "steps"
     own = ("start_ns", "end_ns", "min_ns", "event", "from_ns", "by")
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         path = critical_time(trace) if len(trace.steps.label) else None
         payloads: dict[str, Payload] = {}
-        frames = {"path_marks": _marks(trace, path, params)}
+        since = int_param(params, "from_ns")
+        frames = {
+            "path_marks": _marks(trace, path, params),
+            "next": _next(trace, path, since, params.get("by") or "1"),
+        }
         if event := params.get("event"):
             payloads["slack"] = _slack(trace, path, event_of(trace, event))
-        since = int_param(params, "from_ns")
-        if since is not None:
-            frames["next"] = _next(trace, path, since, params.get("by") or "1")
-        return Part(select_rows(trace, None).coverage, {}, frames, payloads, (*payloads, *frames))
+        return Part(select_rows(trace, params.steps).coverage, {}, frames, payloads, (*payloads, *frames))
 
 
 def _marks(trace: TraceTable, path: CriticalTime | None, params: Params) -> Frame:
@@ -77,12 +79,12 @@ def _slack(trace: TraceTable, path: CriticalTime | None, row: int) -> Figures:
     return Figures("slack", "Critical path", "", figures)
 
 
-def _next(trace: TraceTable, path: CriticalTime | None, since: int, by: str) -> Frame:
+def _next(trace: TraceTable, path: CriticalTime | None, since: int | None, by: str) -> Frame:
     """Returns the event of the first piece of the path that starts after a time, or of the last one before."""
     if by not in ("1", "-1"):
         raise BadRequest("by is 1 or -1.", "by", f"Got {by[:40]!r}.")
     rows = np.empty(0, np.int64)
-    if path is not None:
+    if path is not None and since is not None:
         mine = np.flatnonzero(path.row != MISSING)
         starts = path.start_ns[mine]
         at = int(np.searchsorted(starts, since, side="right")) if by == "1" else int(np.searchsorted(starts, since)) - 1

@@ -51,7 +51,7 @@ function Top({ view }: { view: View }) {
       )}
       {kinds && (
         <Card className={steps ? layoutCss.span4 : layoutCss.span12} title={kinds.title} subtitle={kinds.subtitle}>
-          <BreakdownTable payload={kinds} onLink={followLink} of="% of step time" />
+          <BreakdownTable payload={kinds} onLink={followLink} of="% of steps" />
         </Card>
       )}
     </div>
