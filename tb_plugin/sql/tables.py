@@ -12,22 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from tb_plugin.sql.columns import SqlTable
+from tb_plugin.sql.device_tables import COLLECTIVES, COPIES, KERNELS, LAUNCHES, RUNTIME_CALLS
 from tb_plugin.sql.memory_tables import BLOCKS, MEMORY_EVENTS
+from tb_plugin.sql.path_tables import CRITICAL_PATH, SLACK
 from tb_plugin.sql.rank_table import RANKS
-from tb_plugin.sql.trace_tables import (
-    COLLECTIVES,
-    COPIES,
-    COUNTERS,
-    EVENTS,
-    FINDINGS,
-    KERNELS,
-    LAUNCHES,
-    MODULES,
-    OPERATORS,
-    PHASES,
-    RUNTIME_CALLS,
-    STEPS,
-)
+from tb_plugin.sql.trace_tables import COUNTERS, EVENTS, FINDINGS, MODULES, OPERATORS, PHASES, STEPS
 
 # Name of the table that describes all tables.
 COLUMNS = "columns"
@@ -42,6 +31,8 @@ _EVERY: tuple[SqlTable[Any], ...] = (
     MODULES,
     PHASES,
     STEPS,
+    CRITICAL_PATH,
+    SLACK,
     COLLECTIVES,
     RANKS,
     COUNTERS,

@@ -271,3 +271,22 @@ def rows_by(table, keys, shared):
                 if name in shared
             }
     return rows
+
+
+def test_critical_path(profile):
+    query = """select name as key, sum(dur_ns) as critical from critical_path
+        where kind = 'operator' and name is not null group by name"""
+    events = (
+        tb_plugin.registry.analysis_by_id("critical_path").part(profile._made(), Params()).frames["critical_events"]
+    )
+    listed = {
+        row["name"]: row["critical_ns"] for row in events.data.to_pylist() if row["critical_kind"] == "CPU operators"
+    }
+    assert {row["key"]: row["critical"] for row in rows(profile, query)} == listed
+    step_ns = "select sum(dur_ns) as total from {}"
+    assert rows(profile, step_ns.format("critical_path")) == rows(profile, step_ns.format("steps"))
+    # Work on the critical path has no slack.
+    late = """select count(*) as late from critical_path join slack using (event)
+        where critical_path.kind in ('compute', 'communication', 'copy') and slack_ns > 0
+        and slack.start_ns >= critical_path.start_ns"""
+    assert rows(profile, late) == [{"late": 0}]
