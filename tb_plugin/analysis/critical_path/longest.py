@@ -10,6 +10,7 @@ from bisect import bisect_left
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tb_plugin.analysis.critical_path.graph import Graph, Link, Links
 from tb_plugin.lib.arrays import Bool, Int64
@@ -48,15 +49,25 @@ class Path(msgspec.Struct, frozen=True, eq=False):
 
 class LongestPaths(msgspec.Struct, frozen=True, eq=False):
     links: Links
-    """Dependencies that end inside a step."""
+    """Dependencies that end inside a step. Lags before the start of the step are left out."""
+    step: Int64
+    """Step of each dependency."""
+    previous: Int64
+    """For each dependency, the previous one on the longest path to its start; -1 = none in the step."""
     lag_ns: Int64
     """For each step, the time that the longest path does not explain."""
     path: Path
-    _windows: Windows
+    goal: Int64
+    """Chain on which the longest path of each step ends."""
+    windows: Windows
     _chains: int
     _times: Int64
     _before: _Best
     _after: _Best
+
+    def last_link(self, step: Int64, chain: Whole, when: Int64) -> Int64:
+        """Returns the last dependency on the longest path to a time of a chain; -1 = none in the step."""
+        return self._before.link_at(step * self._chains + chain, np.searchsorted(self._times, when, side="right"))
 
     def slack_ns(self, step: Int64, chain: Whole, start_ns: Int64, end_ns: Int64) -> Int64:
         """Returns how much later events could start until the longest path becomes longer.
@@ -66,7 +77,7 @@ class LongestPaths(msgspec.Struct, frozen=True, eq=False):
         key = step * self._chains + chain
         before = self._before.at(key, np.searchsorted(self._times, start_ns, side="right"))
         after = self._after.at(key, np.searchsorted(self._times, start_ns, side="left"))
-        rest = np.maximum(self._windows.end_ns[step] - end_ns, 0)
+        rest = np.maximum(self.windows.end_ns[step] - end_ns, 0)
         found: Int64 = np.clip(before + after - self.lag_ns[step], 0, rest)
         return found
 
@@ -78,8 +89,17 @@ class _Best(msgspec.Struct, frozen=True, eq=False):
     key: Int64
     """Sorted: chain of a step, and the operation that changes its value."""
     value: Int64
+    link: Int64
+    """Dependency that changes the value."""
     operations: int
     is_backward: bool
+
+    def link_at(self, chain: Int64, operation: Int64) -> Int64:
+        """Returns the dependency that gave the value before the given operation; -1 = none."""
+        place = np.searchsorted(self.key, chain * (self.operations + 1) + operation) - 1
+        changed = (place >= 0) & (np.append(self.key, MISSING)[place] // (self.operations + 1) == chain)
+        found: Int64 = np.where(changed, np.append(self.link, MISSING)[place], MISSING)
+        return found
 
     def at(self, chain: Int64, operation: Int64) -> Int64:
         """Returns the value after all operations before the given one, or of those from it on, if backward."""
@@ -119,7 +139,7 @@ def longest_paths(graph: Graph, windows: Windows) -> LongestPaths:
         for when in (windows.start_ns, windows.end_ns)
     )
     lowest, changes, values = _forward(order, tail, head, lag_at_tail, lag_at_head, lag, -at_start)
-    before = _best(-at_start, order.head[changes], head[changes], values, len(order.coded), False)
+    before = _best(-at_start, order.head, head, changes, values, len(order.coded))
     last = [np.array(some, np.int64) + at * chains for at, some in enumerate(windows.last)]
     ends = [np.array([lowest[at] for at in some.tolist()], np.int64) + at_end[some] for some in last]
     total = np.array([int(each.min()) for each in ends], np.int64)
@@ -127,10 +147,13 @@ def longest_paths(graph: Graph, windows: Windows) -> LongestPaths:
     for some in last:
         goal[some] = at_end[some]
     later, later_values = _backward(order, tail, head, lag_at_tail, lag_at_head, lag, goal)
-    after = _best(goal, order.tail[later], tail[later], later_values, len(order.coded), True)
+    after = _best(goal, order.tail, tail, later, later_values, len(order.coded), is_backward=True)
     goals = [int(some[each.argmin()]) for some, each in zip(last, ends, strict=True)]
     path = _path(links, lag, windows, order, (tail, head), changes, goals, chains)
-    return LongestPaths(links, total, path, windows, chains, order.times, before, after)
+    previous = np.where(is_source, MISSING, before.link_at(tail, order.tail))
+    goal_chain = np.array(goals, np.int64) % chains
+    links = replace(links, lag_ns=lag)
+    return LongestPaths(links, step, previous, total, path, goal_chain, windows, chains, order.times, before, after)
 
 
 def _inside(links: Links, windows: Windows) -> tuple[Links, Int64]:
@@ -203,10 +226,12 @@ def _backward(
     return np.array(changes, np.int64), np.array(values, np.int64)
 
 
-def _best(first: Int64, operation: Int64, chain: Int64, value: Int64, operations: int, is_backward: bool) -> _Best:
-    key = chain * (operations + 1) + operation
+def _best(
+    first: Int64, operation: Int64, chain: Int64, link: Int64, value: Int64, operations: int, is_backward: bool = False
+) -> _Best:
+    key = chain[link] * (operations + 1) + operation[link]
     order = np.argsort(key)
-    return _Best(first, key[order], value[order], operations, is_backward)
+    return _Best(first, key[order], value[order], link[order], operations, is_backward)
 
 
 def _path(
