@@ -9,15 +9,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+import tb_plugin
+from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.critical_path.collectives import paths_to_collectives
 from tb_plugin.analysis.critical_path.graph import FAR, Graph, Link, Links, dependencies
 from tb_plugin.analysis.critical_path.longest import Windows, longest_paths
 from tb_plugin.analysis.critical_path.steps import Part, critical_paths, critical_time, slack
 from tb_plugin.errors import UserError
 from tb_plugin.lib.intervals import measure_within, union
+from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.registry import analysis_by_id
 from tests.builders import kernel, memcpy, named, trace
-from tests.conftest import SAMPLE_FILES, SHARED, loaded, needs_shared, sample
+from tests.conftest import SAMPLE_FILES, SAMPLES, SHARED, loaded, needs_shared, sample
 
 END = 40
 CHAINS = 3
@@ -233,3 +239,42 @@ def adds_up(table: TraceTable) -> None:
     # Whatever runs until the end of a step has no slack.
     chains = found.row[(found.row >= 0) & (found.chain >= 0) & np.isin(found.end_ns, steps.end_ns)]
     assert (late[chains] <= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("job", "straggler", "share"), [("synthetic_ddp", "rank2", 1.0), ("synthetic_job", "rank5", 0.4)]
+)
+def test_path_of_a_job(job: str, straggler: str, share: float) -> None:
+    """The planted straggler has most of the path, and the path is as long as the steps."""
+    opened, params = tb_plugin.open(str(SAMPLES / job)), Params(table="job_path")
+    view = analysis_by_id("distributed")
+    models = {worker: opened.worker(worker)._made() for worker in opened.workers}
+    parts = [replace(view.part(table, params), worker=worker) for worker, table in models.items()]
+    answer = view.answer(parts, params)
+    found = {row["worker"]: row for row in answer.rows}
+    total = sum(row["job_path_ns"] for row in found.values())
+    assert max(found, key=lambda worker: found[worker]["job_path_ns"]) == straggler
+    assert found[straggler]["job_path_ns"] >= share * total
+    longest = max(float((table.steps.end_ns - table.steps.start_ns).mean()) for table in models.values())
+    assert total == pytest.approx(longest, rel=0.01)
+    for row in found.values():
+        parts_ns = [value for key, value in row.items() if key.startswith("job_path_") and key != "job_path_ns"]
+        assert row["job_path_ns"] == pytest.approx(sum(parts_ns), abs=2)
+
+
+@pytest.mark.parametrize("name", ["synthetic_ddp/rank0", "synthetic_job/rank0", "synthetic_groups/rank2"])
+def test_paths_between_collectives_add_up(name: str) -> None:
+    (path,) = [each for each in SAMPLE_FILES if each.startswith(name)]
+    table = sample(path)
+    rows = np.flatnonzero(table.is_collective & (table.kind == EventKind.KERNEL))
+    to_calls, to_steps = paths_to_collectives(table, rows)
+    for step, end in enumerate(table.steps.end_ns.tolist()):
+        length, call = (
+            to_steps.device_ns[step] + to_steps.host_ns[step] + to_steps.lag_ns[step],
+            to_steps.collective[step],
+        )
+        while call >= 0:
+            length += table.dur_ns[rows[call]]
+            length += to_calls.device_ns[call] + to_calls.host_ns[call] + to_calls.lag_ns[call]
+            call = to_calls.collective[call]
+        assert length == end - table.steps.start_ns[step]

@@ -183,11 +183,10 @@ def _with_rest(trace: TraceTable, found: CriticalTime) -> CriticalTime:
     rest = subtract(steps, union(found.start_ns, found.end_ns))
     _, step, start, end = _inside(Ranges(trace.steps.start_ns, trace.steps.end_ns), rest.start, rest.end)
     none = np.full(len(step), MISSING)
-    rest_of = (step, np.full(len(step), Part.UNCOVERED, np.uint8), none, start, end, none)
+    uncovered = np.full(len(step), Part.UNCOVERED, np.uint8)
+    more = CriticalTime(step, uncovered, none, start, end, none)
     names = CriticalTime.__struct_fields__
-    return CriticalTime(
-        *(np.concatenate((getattr(found, name), more)) for name, more in zip(names, rest_of, strict=True))
-    )
+    return CriticalTime(*(np.concatenate([getattr(found, name), getattr(more, name)]) for name in names))
 
 
 @cached_by_argument

@@ -29,6 +29,7 @@ from tb_plugin.views.distributed.matching.keys import compared_columns, groups_i
 from tb_plugin.views.distributed.matching.match import ENDS, fill_from_collective, match_calls, no_matches
 from tb_plugin.views.distributed.missing_ranks import DUMPS, recorder_rows
 from tb_plugin.views.distributed.natural_order import in_order, natural_key
+from tb_plugin.views.distributed.rank.path import PATH_CALLS, PATH_STEPS
 from tb_plugin.views.distributed.rank.reported import ranks_at_least, reported_tables
 from tb_plugin.views.distributed.waiting import waits_and_transfers
 
@@ -109,6 +110,11 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
         DEVICES: _devices(parts, names),
         **({KERNELS: _stacked(parts, KERNELS)} if any(KERNELS in part.frames for part in parts) else {}),
         **stated,
+        **{
+            name: _stacked(parts, name)
+            for name in (PATH_CALLS, PATH_STEPS)
+            if any(name in part.frames for part in parts)
+        },
     }
     if beside:
         tables[DUMPS] = recorder_rows(tables[CALLS], tables[GROUPS], names, beside)

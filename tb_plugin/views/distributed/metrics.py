@@ -98,6 +98,11 @@ _COUNTS = {
     "node_sets": ("Compared", "Node sets with the same collectives and number of nodes."),
 }
 _MEAN_TIMES = {
+    "job_path_ns": ("On the path", "Time of the rank on the critical path of the job."),
+    "job_path_device_ns": ("Device work", "Device work on the path, without collectives."),
+    "job_path_host_ns": ("CPU", "CPU time and launches on the path."),
+    "job_path_communication_ns": ("Communication", "Transfer of matched collectives, duration of others."),
+    "job_path_lag_ns": ("Not explained", "Time that no recorded work explains."),
     "lost_ns": ("Cost", "Step time saved if this rank were as fast as the next slowest."),
     "late_cause_ns": ("Excess", "Excess of this activity over other ranks, before late arrivals."),
     "late_kernel_ns": ("Kernel excess", "Kernel time minus the median of other ranks, in late steps."),

@@ -27,6 +27,7 @@ from tb_plugin.views.distributed.facts import (
 )
 from tb_plugin.views.distributed.findings import causes_first, findings
 from tb_plugin.views.distributed.job_data import JobData, Row, job_data
+from tb_plugin.views.distributed.job_path import JOB_PATH, job_path_frame
 from tb_plugin.views.distributed.merge import CALLS, COMMON, MEMBERS, RANKS, is_merged, join, join_again
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.missing_ranks import DUMPS, nothing_called, recorder_notices
@@ -35,6 +36,7 @@ from tb_plugin.views.distributed.pictures.heat_map import heat_map_and_quantiles
 from tb_plugin.views.distributed.pictures.pipeline import pipeline
 from tb_plugin.views.distributed.pictures.topology import rank_nodes
 from tb_plugin.views.distributed.pictures.worst_ranks import keep_worst, worst_frame
+from tb_plugin.views.distributed.rank.path import path_frames
 from tb_plugin.views.distributed.rank.profile import frame, profile_part
 from tb_plugin.views.distributed.rank_sentence import OF, rank_notices
 from tb_plugin.views.distributed.reported_communication import job_findings, job_frames, job_notices, job_series
@@ -53,10 +55,11 @@ _BOUND_TITLES = {"wait_ns": "Wait (min)", "transfer_ns": "Transfer (max)"}
 
 class Distributed(DeclaredView, entry=VIEW):
     def part_key(self, params: Params) -> tuple[object, ...]:
-        return ()
+        return (JOB_PATH,) if params.table == JOB_PATH else ()
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        return profile_part(trace, params)
+        found = profile_part(trace, params)
+        return replace(found, frames={**found.frames, **path_frames(trace)}) if params.table == JOB_PATH else found
 
     def join(self, parts: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
         return join(parts, beside)
@@ -71,6 +74,8 @@ class Distributed(DeclaredView, entry=VIEW):
         if params.table == PARTNERS:
             return page(partners_frame(joined, params), params)
         params = replace(params, steps=_steps(joined, params))
+        if params.table == JOB_PATH:
+            return page(job_path_frame(joined, params.steps), params)
         data, coverage = job_data(joined, params.steps), coverage_of([joined], params)
         if params.table is None and (measure := params.get("measure")):
             heat, spread = heat_map_and_quantiles(data, measure)

@@ -57,6 +57,7 @@ const GROUPS: Group[] = [
   { table: 'bandwidths', label: 'Bandwidths', filters: ['collective', 'group'] },
   { table: 'clocks', label: 'Clocks' },
 ]
+const JOB_PATH: Group = { table: 'job_path', label: 'Critical path' }
 const OF_SEVERAL = ['operation_kinds', 'stragglers']
 const ALWAYS = new Set(GROUPS.map(({ table }) => table).filter((table) => !OF_SEVERAL.includes(table)))
 const TRAFFIC: Group = { table: 'traffic', label: 'Traffic', nameStyle: 'plain', filters: ['group'] }
@@ -96,8 +97,11 @@ export function Distributed({ base, profile, catalog }: PageProps) {
           <TableSection
             view="distributed"
             base={query}
-            groups={[...GROUPS, TRAFFIC, ...STATED].filter(
-              ({ table }) => ALWAYS.has(table) || payloadByName(shown, table, 'table'),
+            groups={[...GROUPS, JOB_PATH, TRAFFIC, ...STATED].filter(
+              ({ table }) =>
+                ALWAYS.has(table) ||
+                payloadByName(shown, table, 'table') ||
+                (table === JOB_PATH.table && payloadByName(shown, 'stragglers', 'table')),
             )}
             bounded
             placeholder="Search workers and collectives, text or /regex/"
