@@ -464,6 +464,17 @@ class Job:
         """
         return _table_of(self._workspace, self._place, view, Params(table=name, limit=None), steps)
 
+    def critical_path(self, steps: str = "") -> pd.DataFrame:
+        """Returns the time of each rank on the critical path of the job, mean per step.
+
+        Raises BadRequest, MissingPackage.
+
+        >>> open("samples/synthetic_ddp").critical_path().worker[0]
+        'rank2'
+        """
+        asked = Params(table="job_path", limit=None, extra=(("path", "1"),))
+        return _table_of(self._workspace, self._place, "distributed", asked, steps)
+
     def sql(self, query: str) -> pa.Table:
         """Returns the rows of one SELECT over all ranks. Each table has the column ``rank`` (see OpenProfile.sql).
 

@@ -246,7 +246,7 @@ def adds_up(table: TraceTable) -> None:
 )
 def test_path_of_a_job(job: str, straggler: str, share: float) -> None:
     """The planted straggler has most of the path, and the path is as long as the steps."""
-    opened, params = tb_plugin.open(str(SAMPLES / job)), Params(table="job_path")
+    opened, params = tb_plugin.open(str(SAMPLES / job)), Params(table="job_path", extra=(("path", "1"),))
     view = analysis_by_id("distributed")
     models = {worker: opened.worker(worker)._made() for worker in opened.workers}
     parts = [replace(view.part(table, params), worker=worker) for worker, table in models.items()]

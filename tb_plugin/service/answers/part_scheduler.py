@@ -121,7 +121,8 @@ class PartScheduler:
     def _source(self, asked: _PartRequest, state: State, mode: Mode) -> Source | None:
         """Returns the result, or None until it is ready. Raises UserError."""
         entry = asked.entry
-        summary = self.summaries.of(entry) if asked.analysis.id == VIEW and not asked.capture else ""
+        is_summarized = asked.analysis.id == VIEW and not asked.capture and not asked.analysis.part_key(asked.params)
+        summary = self.summaries.of(entry) if is_summarized else ""
         if isinstance(summary, RankSummary):
             return summary
         if not entry.files.is_present:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from tb_plugin.analysis.base import Frame, Part
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.tables import sorted_by
 from tb_plugin.payloads import Sort
 from tb_plugin.views.distributed.job_data import JobCalls, JobData, job_data
 from tb_plugin.views.distributed.matching.keys import numbers_of
@@ -15,16 +16,20 @@ from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.rank.path import PATH_CALLS, PATH_STEPS
 
 JOB_PATH = "job_path"
+# Parameter, because the paths of all ranks take time.
+PATH = "path"
 # Columns of the path, after the time of each rank.
 _KINDS = ("job_path_device_ns", "job_path_host_ns", "job_path_communication_ns", "job_path_lag_ns")
 
 
 def job_path_frame(joined: Part, chosen: tuple[str, ...] | None) -> Frame:
-    """Returns the time of each rank on the critical path, mean per step. Raises BadRequest without steps.
+    """Returns the time of each rank on the critical path, mean per step. Raises BadRequest without steps or ``path=1``.
 
     The path starts at the end of the rank whose step ends last. At a collective, it continues on the rank that arrived
     last, which is the rank with the shortest call.
     """
+    if PATH_CALLS not in joined.frames:
+        raise BadRequest("The table needs the critical paths of all ranks.", JOB_PATH, f"Add {PATH}=1.")
     data, calls = job_data(joined, chosen), job_data(joined, None).calls
     to_calls, to_steps = joined.frames[PATH_CALLS].data, joined.frames[PATH_STEPS].data
     times = np.stack([numbers_of(to_calls, key) for key in ("device_ns", "host_ns", "lag_ns")], axis=1)
@@ -55,8 +60,9 @@ def job_path_frame(joined: Part, chosen: tuple[str, ...] | None) -> Frame:
         **{key: pa.array(np.rint(values).astype(np.int64)) for key, values in columns.items()},
     }
     listed = METRICS.columns(*table, share=("job_path_ns",))
+    ordered = sorted_by(pa.table(table), [("job_path_ns", "descending")])
     return Frame(
-        JOB_PATH, "Critical path of the job", listed, pa.table(table), ("worker",), "worker", Sort("job_path_ns", True)
+        JOB_PATH, "Critical path of the job", listed, ordered, ("worker",), "worker", Sort("job_path_ns", True)
     )
 
 

@@ -27,7 +27,7 @@ from tb_plugin.views.distributed.facts import (
 )
 from tb_plugin.views.distributed.findings import causes_first, findings
 from tb_plugin.views.distributed.job_data import JobData, Row, job_data
-from tb_plugin.views.distributed.job_path import JOB_PATH, job_path_frame
+from tb_plugin.views.distributed.job_path import JOB_PATH, PATH, job_path_frame
 from tb_plugin.views.distributed.merge import CALLS, COMMON, MEMBERS, RANKS, is_merged, join, join_again
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.missing_ranks import DUMPS, nothing_called, recorder_notices
@@ -55,11 +55,11 @@ _BOUND_TITLES = {"wait_ns": "Wait (min)", "transfer_ns": "Transfer (max)"}
 
 class Distributed(DeclaredView, entry=VIEW):
     def part_key(self, params: Params) -> tuple[object, ...]:
-        return (JOB_PATH,) if params.table == JOB_PATH else ()
+        return (PATH,) if params.get(PATH) == "1" else ()
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         found = profile_part(trace, params)
-        return replace(found, frames={**found.frames, **path_frames(trace)}) if params.table == JOB_PATH else found
+        return replace(found, frames={**found.frames, **path_frames(trace)}) if self.part_key(params) else found
 
     def join(self, parts: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
         return join(parts, beside)

@@ -22,7 +22,7 @@ import { ViewFrame } from '../../parts/viewFrame'
 import { useQuery, useView } from '../../state/data'
 import { followLink } from '../../state/links'
 import { setRunRead } from '../../state/readRuns'
-import { readRoute } from '../../state/urlState'
+import { readRoute, useRoute } from '../../state/urlState'
 import { Card, LineKeys, SmallButton } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
 import { FigureList, Headline } from '../../widgets/figures'
@@ -75,6 +75,9 @@ export function Distributed({ base, profile, catalog }: PageProps) {
   const query = useQuery(base, { worker: '' })
   const resource = useView('distributed', query)
   const shown = resource.data
+  // The paths of all ranks are computed for their table only.
+  const { group } = useRoute()
+  const rows = useMemo(() => (group === JOB_PATH.table ? { ...query, path: '1' } : query), [query, group])
   useEffect(() => {
     if (shown) setRunRead(base)
   }, [shown, base])
@@ -96,7 +99,7 @@ export function Distributed({ base, profile, catalog }: PageProps) {
         <div id={ROWS} className={css.rows} tabIndex={-1}>
           <TableSection
             view="distributed"
-            base={query}
+            base={rows}
             groups={[...GROUPS, JOB_PATH, TRAFFIC, ...STATED].filter(
               ({ table }) =>
                 ALWAYS.has(table) ||
