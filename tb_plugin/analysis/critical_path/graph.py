@@ -125,19 +125,19 @@ def _device_work(trace: TraceTable, parts: _Parts) -> int:
         usual[mine] = usual_latency(trace, device)[mine]
     usual = np.minimum(usual, NEAR_NS)
     call, known = launches.call, launches.call != MISSING
-    asked, returned = trace.start_ns[call], trace.ends(call)
+    called, returned = trace.start_ns[call], trace.ends(call)
     order = np.lexsort((start, stream))
     first = np.append(True, np.diff(stream[order]) != 0)
     reach = np.empty(len(row), np.int64)
     reach[order] = _latest_end(end[order], first)
     # A call that waits for its own copy returns after it, so earlier work delayed the copy.
     waits = waits_for_device(trace)[call] & known
-    lag = np.where(waits, start - asked - usual, launches.queue_ns + np.maximum(launches.latency_ns - usual, 0))
-    lag = np.clip(lag, 0, np.maximum(start - np.where(waits, asked, returned), 0))
+    lag = np.where(waits, start - called - usual, launches.queue_ns + np.maximum(launches.latency_ns - usual, 0))
+    lag = np.clip(lag, 0, np.maximum(start - np.where(waits, called, returned), 0))
     at = np.flatnonzero(known)
-    parts.link(Link.LAUNCH, trace.track[call[at]], asked[at], stream[at], start[at], lag[at], call[at])
+    parts.link(Link.LAUNCH, trace.track[call[at]], called[at], stream[at], start[at], lag[at], call[at])
     # Queued work follows the work before it. Work without a launch may do so too.
-    queued = np.where(known, np.where(waits, reach > asked, launches.is_queued), True)
+    queued = np.where(known, np.where(waits, reach > called, launches.is_queued), True)
     follows = queued & (start - reach <= np.where(known, usual, NEAR_NS))
     gap = (start > reach) & ~follows
     parts.lag(stream[gap], reach[gap], start[gap])
@@ -186,8 +186,8 @@ def _host_waits(trace: TraceTable, parts: _Parts) -> None:
         known = awaited != MISSING
         row, awaited = waits.row[known], awaited[known]
         done = np.minimum(waits.done_ns[known], waits.end_ns[known])
-        held = done > waits.start_ns[known]
-        row, awaited, done = row[held], awaited[held], done[held]
+        blocks = done > waits.start_ns[known]
+        row, awaited, done = row[blocks], awaited[blocks], done[blocks]
         track, start, end = trace.track[row].astype(np.int64), trace.start_ns[row], trace.ends(row)
         parts.lag(track, start, done)
         parts.link(Link.WAIT, streams[awaited], done, track, end, np.zeros(len(row), np.int64), row)
@@ -197,24 +197,26 @@ def _threads(trace: TraceTable, parts: _Parts) -> None:
     """Adds the time in which threads have no recorded call, and the dependencies between threads."""
     host = np.flatnonzero(of_kind(trace.kind, *HOST_KINDS))
     helpers = {helper: int(of) for helper, of in enumerate(works_for(trace).tolist()) if of != helper}
-    asked = _asked(trace, parts)
+    requested = _requests(trace, parts)
     for track in np.unique(trace.track[host]).tolist():
         rows = host[trace.track[host] == track]
         busy = union(trace.start_ns[rows], trace.ends(rows))
         before, after = np.append(-FAR, busy.end), np.append(busy.start, FAR)
         is_lag = after - before > MAX_GAP_NS
         if track in helpers:
-            is_lag = _passes(trace, parts, track, helpers[track], busy)
+            is_lag = _backward_passes(trace, parts, track, helpers[track], busy)
         parts.lag(np.full(int(is_lag.sum()), track), before[is_lag], after[is_lag])
-        if track in asked:
-            start, since = asked[track]
+        if track in requested:
+            start, since = requested[track]
             place = np.searchsorted(busy.start, start)
-            # A call that starts after a gap and was asked for during the gap: the thread was idle.
+            # A call that starts after a gap and was requested during the gap: the thread was idle.
             idle = (np.append(busy.start, FAR)[place] == start) & (since > before[place])
             parts.lag(np.full(int(idle.sum()), track), before[place[idle]], start[idle])
 
 
-def _passes(trace: TraceTable, parts: _Parts, helper: int, waiting: int, busy: Ranges) -> npt.NDArray[np.bool_]:
+def _backward_passes(
+    trace: TraceTable, parts: _Parts, helper: int, waiting: int, busy: Ranges
+) -> npt.NDArray[np.bool_]:
     """Adds the backward passes of an autograd thread. Returns the gaps between busy ranges that lie between passes.
 
     The waiting thread makes no recorded call during a pass.
@@ -242,8 +244,8 @@ def _passes(trace: TraceTable, parts: _Parts, helper: int, waiting: int, busy: R
     return np.append(first, True)
 
 
-def _asked(trace: TraceTable, parts: _Parts) -> dict[int, tuple[Int64, Int64]]:
-    """Adds recorded arrows between threads. Returns, by thread, when asked work starts and when it was asked for."""
+def _requests(trace: TraceTable, parts: _Parts) -> dict[int, tuple[Int64, Int64]]:
+    """Adds recorded arrows between threads. Returns, by thread, when requested work starts, and when it was requested."""
     tail, head = trace.arrows.tail.astype(np.int64), trace.arrows.head.astype(np.int64)
     between = trace.track[tail] != trace.track[head]
     between &= of_kind(trace.kind[tail], *HOST_KINDS) & of_kind(trace.kind[head], *HOST_KINDS)
