@@ -37,6 +37,13 @@ group by k.label
 order by launch_ns desc`,
   },
   {
+    title: 'Critical path by kind',
+    query: `select kind, sum(dur_ns) as total_ns, count(*) as pieces
+from critical_path
+group by kind
+order by total_ns desc`,
+  },
+  {
     title: 'Longest gaps between kernels of a stream',
     query: `with work as (
   select event, label as name, device, stream, start_ns, dur_ns,
