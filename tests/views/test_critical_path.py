@@ -16,7 +16,7 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.critical_path.collectives import paths_to_collectives
 from tb_plugin.analysis.critical_path.graph import FAR, Graph, Link, Links, dependencies
 from tb_plugin.analysis.critical_path.longest import Windows, longest_paths
-from tb_plugin.analysis.critical_path.steps import Part, critical_paths, critical_time, slack
+from tb_plugin.analysis.critical_path.steps import OFF_PATH, Part, critical_paths, critical_time, slack
 from tb_plugin.errors import UserError
 from tb_plugin.lib.intervals import measure_within, union
 from tb_plugin.model.trace.schema import EventKind
@@ -228,7 +228,7 @@ def adds_up(table: TraceTable) -> None:
     found, steps = critical_time(table), table.steps
     total, rest = np.zeros(len(steps.label), np.int64), np.zeros(len(steps.label), np.int64)
     np.add.at(total, found.step, found.ns)
-    uncovered = found.part == Part.UNCOVERED
+    uncovered = np.isin(found.part, OFF_PATH)
     np.add.at(rest, found.step[uncovered], found.ns[uncovered])
     assert (total == steps.end_ns - steps.start_ns).all()
     assert (rest == critical_paths(table).lag_ns).all()

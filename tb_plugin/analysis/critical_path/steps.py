@@ -11,10 +11,11 @@ import numpy.typing as npt
 from tb_plugin.analysis.critical_path.graph import HOST_KINDS, dependencies
 from tb_plugin.analysis.critical_path.longest import LongestPaths, Windows, longest_paths
 from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
 from tb_plugin.analysis.range_patterns import DATALOADER, name_matches, search_pattern
 from tb_plugin.analysis.selection import steps_of_rows
 from tb_plugin.lib.arrays import Int64
-from tb_plugin.lib.intervals import Ranges, measure_within, subtract, union
+from tb_plugin.lib.intervals import Ranges, intersect, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -37,8 +38,14 @@ class Part(IntEnum):
     """Calls of the runtime or driver, without the time in which they wait for work on the path."""
     PYTHON = 8
     """Python, annotations, and time between recorded calls."""
-    UNCOVERED = 9
+    UNRECORDED = 9
+    """Not on the path: a device runs work that was launched before the recording."""
+    UNCOVERED = 10
     """Not on the path: no recorded work explains this time."""
+
+
+# Kinds of time that the path does not contain.
+OFF_PATH = (Part.UNRECORDED, Part.UNCOVERED)
 
 
 class CriticalTime(msgspec.Struct, frozen=True, eq=False):
@@ -179,14 +186,15 @@ def _inside(ranges: Ranges, start: Int64, end: Int64) -> tuple[Int64, Int64, Int
 
 
 def _with_rest(trace: TraceTable, found: CriticalTime) -> CriticalTime:
-    steps = union(trace.steps.start_ns, trace.steps.end_ns)
+    steps, unrecorded = union(trace.steps.start_ns, trace.steps.end_ns), any_unrecorded(trace)
     rest = subtract(steps, union(found.start_ns, found.end_ns))
-    _, step, start, end = _inside(Ranges(trace.steps.start_ns, trace.steps.end_ns), rest.start, rest.end)
-    none = np.full(len(step), MISSING)
-    uncovered = np.full(len(step), Part.UNCOVERED, np.uint8)
-    more = CriticalTime(step, uncovered, none, start, end, none)
+    every = [found]
+    for part, ranges in ((Part.UNRECORDED, intersect(rest, unrecorded)), (Part.UNCOVERED, subtract(rest, unrecorded))):
+        _, step, start, end = _inside(Ranges(trace.steps.start_ns, trace.steps.end_ns), ranges.start, ranges.end)
+        none = np.full(len(step), MISSING)
+        every.append(CriticalTime(step, np.full(len(step), part, np.uint8), none, start, end, none))
     names = CriticalTime.__struct_fields__
-    return CriticalTime(*(np.concatenate([getattr(found, name), getattr(more, name)]) for name in names))
+    return CriticalTime(*(np.concatenate([getattr(each, name) for each in every]) for name in names))
 
 
 @cached_by_argument

@@ -8,7 +8,7 @@ import pyarrow as pa
 from tb_plugin.analysis.backward import forward_behind, forward_operators
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.critical_path.graph import dependencies
-from tb_plugin.analysis.critical_path.steps import CriticalTime, critical_time
+from tb_plugin.analysis.critical_path.steps import OFF_PATH, CriticalTime, critical_time
 from tb_plugin.analysis.critical_path.steps import Part as Kind
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.filters import EVENT
@@ -36,6 +36,7 @@ KINDS = {
     Kind.OPERATOR: ("CPU operators", "Self time of operators.", "cpu"),
     Kind.RUNTIME: ("Runtime calls", "Calls of the runtime, without waiting.", "runtime"),
     Kind.PYTHON: ("Other CPU time", "CPU time outside operators and runtime calls.", "python"),
+    Kind.UNRECORDED: ("Unrecorded work", "Device work that was launched before the recording.", "unrecorded"),
     Kind.UNCOVERED: ("Not explained", "No recorded work explains this time.", "other"),
 }
 _KEY = {kind: f"critical_{kind.name.lower()}_ns" for kind in Kind}
@@ -66,6 +67,7 @@ PHRASES = {
     Kind.OPERATOR: "in operators on the CPU",
     Kind.RUNTIME: "in runtime calls",
     Kind.PYTHON: "in other CPU work",
+    Kind.UNRECORDED: "in unrecorded work",
     Kind.UNCOVERED: "without a known cause",
 }
 NO_EVENT, NO_MODULE = "(no event)", "(no module)"
@@ -83,16 +85,14 @@ class CriticalPath(DeclaredView, entry=VIEW):
         path = every.take(np.isin(every.step, at))
         step_ns = int((trace.steps.end_ns[at] - trace.steps.start_ns[at]).sum())
         by_kind = {kind: int(path.ns[path.part == kind].sum()) for kind in Kind}
-        events = path.take(path.part != Kind.UNCOVERED)
+        events = path.take(~np.isin(path.part, OFF_PATH))
         frames = {
             frame.name: frame for frame in (_events(trace, events), _operators(trace, events), _modules(trace, events))
         }
-        shown = sorted(
-            (kind for kind in Kind if by_kind[kind]), key=lambda kind: (kind == Kind.UNCOVERED, -by_kind[kind])
-        )
-        ratio = 1 - by_kind[Kind.UNCOVERED] / step_ns if step_ns else None
+        shown = sorted((kind for kind in Kind if by_kind[kind]), key=lambda kind: (kind in OFF_PATH, -by_kind[kind]))
+        ratio = 1 - sum(by_kind[kind] for kind in OFF_PATH) / step_ns if step_ns else None
         figures = [
-            METRICS.figure("critical_ns", step_ns - by_kind[Kind.UNCOVERED]),
+            METRICS.figure("critical_ns", step_ns - sum(by_kind[kind] for kind in OFF_PATH)),
             METRICS.figure("critical_ratio", ratio),
             *(METRICS.figure(_KEY[kind], by_kind[kind]) for kind in shown[:2]),
         ]
@@ -116,7 +116,7 @@ def _answer(trace: TraceTable, by_kind: dict[Kind, int]) -> Notice:
     if inferred:
         waits = f"{plural(inferred, 'wait', 'waits')} between streams {plural(inferred, 'is', 'are')}"
         text += f"; {{critical_inferred}} {waits} inferred from times"
-    ratio = 1 - by_kind[Kind.UNCOVERED] / total if total else None
+    ratio = 1 - sum(by_kind[kind] for kind in OFF_PATH) / total if total else None
     figures = [
         *(METRICS.figure(_KEY[kind], by_kind[kind]) for kind in parts),
         METRICS.figure("critical_ratio", ratio),
@@ -131,9 +131,7 @@ def _by_kind(by_kind: dict[Kind, int], shown: list[Kind]) -> Breakdown:
             METRICS[_KEY[kind]],
             KINDS[kind][2],
             by_kind[kind],
-            None
-            if kind == Kind.UNCOVERED
-            else Link(VIEW.id, {"where": f"critical_kind:{KINDS[kind][0]}"}, KINDS[kind][0]),
+            None if kind in OFF_PATH else Link(VIEW.id, {"where": f"critical_kind:{KINDS[kind][0]}"}, KINDS[kind][0]),
         )
         for kind in shown
     ]
