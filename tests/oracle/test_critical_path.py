@@ -61,7 +61,8 @@ def test_edges_of_hta(path: str) -> None:
         calls[number]["name"] not in DRAINS and copy["ts"] + copy["dur"] <= calls[number]["ts"] + calls[number]["dur"]
         for number, copy in copies.items()
     )
-    assert count[Link.WAIT] == waits + own
+    # Other waits have a lag: the awaited work could have ended later.
+    assert count[Link.WAIT] - int((graph.links.lag_ns[graph.links.kind == Link.WAIT] > 0).sum()) == waits + own
     # Both recordings have stream-wait events. In the first one, no work follows the wait on its stream.
     assert count[Link.STREAM] == graph.inferred == FILES.index(path)
     assert count[Link.THREAD] == 0

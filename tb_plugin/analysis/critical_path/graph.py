@@ -186,11 +186,11 @@ def _host_waits(trace: TraceTable, parts: _Parts) -> None:
         known = awaited != MISSING
         row, awaited = waits.row[known], awaited[known]
         done = np.minimum(waits.done_ns[known], waits.end_ns[known])
-        blocks = done > waits.start_ns[known]
-        row, awaited, done = row[blocks], awaited[blocks], done[blocks]
         track, start, end = trace.track[row].astype(np.int64), trace.start_ns[row], trace.ends(row)
-        parts.lag(track, start, done)
-        parts.link(Link.WAIT, streams[awaited], done, track, end, np.zeros(len(row), np.int64), row)
+        blocks = done > start
+        parts.lag(track[blocks], start[blocks], done[blocks])
+        # If the work ended before the call, it could have ended later without effect.
+        parts.link(Link.WAIT, streams[awaited], done, track, end, np.maximum(start - done, 0), row)
 
 
 def _threads(trace: TraceTable, parts: _Parts) -> None:

@@ -7,6 +7,7 @@ so the longest path has the smallest lag. One pass over the dependencies in the 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -31,7 +32,9 @@ class Windows(msgspec.Struct, frozen=True, eq=False):
     start_ns: Int64
     end_ns: Int64
     last: tuple[tuple[int, ...], ...]
-    """For each step, the chains whose work ends with the step."""
+    """For each step, the chains whose work ends with the step. The path ends there."""
+    work_ends: Sequence[tuple[int, int, int]]
+    """Step, chain and time at which the work of a step on a chain ends. If it ended later, the step could be longer."""
 
 
 class Path(msgspec.Struct, frozen=True, eq=False):
@@ -125,6 +128,7 @@ def longest_paths(graph: Graph, windows: Windows) -> LongestPaths:
     links, step = _inside(graph.links, windows)
     starts = windows.start_ns[step]
     known = [*graph.lags, int(links.tail.max(initial=0)), int(links.head.max(initial=0))]
+    known += [chain for _, chain, _ in windows.work_ends]
     chains = 1 + max(*known, *(each for some in windows.last for each in some), 0)
     is_source = links.tail_ns < starts
     lag = np.where(is_source, np.maximum(links.lag_ns - (starts - links.tail_ns), 0), links.lag_ns)
@@ -146,6 +150,10 @@ def longest_paths(graph: Graph, windows: Windows) -> LongestPaths:
     goal = np.full(len(at_start), NONE, np.int64)
     for some in last:
         goal[some] = at_end[some]
+    ending = np.array(windows.work_ends, np.int64).reshape(-1, 3)
+    since_end = windows.end_ns[ending[:, 0]] - ending[:, 2]
+    to_end = _lag_before(graph, ending[:, 1], ending[:, 2]) + since_end
+    np.minimum.at(goal, ending[:, 0] * chains + ending[:, 1], to_end)
     later, later_values = _backward(order, tail, head, lag_at_tail, lag_at_head, lag, goal)
     after = _best(goal, order.tail, tail, later, later_values, len(order.coded), is_backward=True)
     goals = [int(some[each.argmin()]) for some, each in zip(last, ends, strict=True)]

@@ -15,6 +15,7 @@ from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
 from tb_plugin.analysis.range_patterns import DATALOADER, name_matches, search_pattern
 from tb_plugin.analysis.selection import steps_of_rows
 from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import Ranges, intersect, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -72,7 +73,29 @@ class CriticalTime(msgspec.Struct, frozen=True, eq=False):
 def critical_paths(trace: TraceTable) -> LongestPaths:
     """Returns the critical path of each step."""
     steps = trace.steps
-    return longest_paths(dependencies(trace), Windows(steps.start_ns, steps.end_ns, _last_chains(trace)))
+    return longest_paths(
+        dependencies(trace), Windows(steps.start_ns, steps.end_ns, _last_chains(trace), _work_ends(trace))
+    )
+
+
+def _work_ends(trace: TraceTable) -> list[tuple[int, int, int]]:
+    """Returns the last end of the work of each step on each stream."""
+    rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
+    step = _steps_of(trace, rows)
+    rows, step = rows[step != MISSING], step[step != MISSING]
+    chain, end = hardware_streams(trace).of[rows], np.minimum(trace.ends(rows), trace.steps.end_ns[step])
+    groups = group(step, chain)
+    last = np.full(len(groups), np.iinfo(np.int64).min)
+    np.maximum.at(last, groups.of, end)
+    first = groups.first
+    inside = last >= trace.steps.start_ns[step[first]]
+    ends = zip(step[first].tolist(), chain[first].tolist(), last.tolist(), inside.tolist(), strict=True)
+    return [(of, on, at) for of, on, at, is_inside in ends if is_inside]
+
+
+def _steps_of(trace: TraceTable, rows: Int64) -> Int64:
+    """Returns the step of each event; -1 = none. Without recorded steps, there is one step."""
+    return steps_of_rows(trace)[rows] if trace.steps.recorded else np.zeros(len(rows), np.int64)
 
 
 def _last_chains(trace: TraceTable) -> tuple[tuple[int, ...], ...]:
@@ -204,9 +227,10 @@ def slack(trace: TraceTable) -> Int64:
     The value is -1 for events outside of the steps, and for calls before the time window of their step.
     """
     found = np.full(len(trace), MISSING, np.int64)
-    step = steps_of_rows(trace)[:-1] if trace.steps.recorded else np.zeros(len(trace), np.int64)
-    rows = np.flatnonzero((step != MISSING) & of_kind(trace.kind, *DEVICE_WORK, *HOST_KINDS))
-    rows = rows[trace.start_ns[rows] >= trace.steps.start_ns[step[rows]]]
+    rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK, *HOST_KINDS))
+    step = _steps_of(trace, rows)
+    known = (step != MISSING) & (trace.start_ns[rows] >= trace.steps.start_ns[step])
+    rows, step = rows[known], step[known]
     chain = hardware_streams(trace).of[rows]
-    found[rows] = critical_paths(trace).slack_ns(step[rows], chain, trace.start_ns[rows], trace.ends(rows))
+    found[rows] = critical_paths(trace).slack_ns(step, chain, trace.start_ns[rows], trace.ends(rows))
     return found
