@@ -76,6 +76,16 @@ def test_short_gaps_are_joined() -> None:
     assert len(marks(two_kernels(), min_ns=9_999)) == 8
 
 
+def test_alternating_rows_are_one_mark() -> None:
+    """Marks of rows that would lie above each other say less than one mark of their lane."""
+    builder = trace().step(0, 0, 1000)
+    for at in range(0, 1000, 10):
+        builder.op("outer", at, 8).op("middle", at + 1, 6).op("inner", at + 2, 4)
+    table = builder.table()
+    assert marks(table, min_ns=20_000) == [(0, None, 0, 1_000_000)]
+    assert {row for _, row, _, _ in marks(table, min_ns=500)} == {0, 1, 2, 3}
+
+
 def test_marks_of_a_time_range() -> None:
     assert marks(two_kernels(), start_ns=185_000, end_ns=190_000) == [(1, 2, 180_000, 190_000)]
     assert marks(two_kernels(), start_ns=300_000, end_ns=500_000) == []

@@ -31,6 +31,8 @@ METRICS = SHARED.adding(
 )
 ROW = Metric("row", "Row", "count", "Row of the event in its lane.")
 MOST_MARKS = 1_000
+# Length of the marks of all rows divided by that of the path.
+MOST_OVERLAP = 1.5
 # More rows than a lane can have: depths have 16 bits.
 _ROWS = 1 << 16
 # Longer than any gap.
@@ -58,7 +60,7 @@ class PathMarks(DeclaredView, entry=VIEW):
 
 
 def _marks(trace: TraceTable, path: CriticalTime | None, params: Params) -> Frame:
-    """Returns the path in a time range by lane and row, or by lane if there would be too many marks."""
+    """Returns the path in a time range by lane and row, or by lane if rows alternate within ``min_ns``."""
     data: dict[str, pa.Array] = dict.fromkeys(("lane", "row", "start_ns", "dur_ns"), pa.array([], pa.int64()))
     if path is not None:
         since, until = bounds_of(trace, params)
@@ -66,7 +68,8 @@ def _marks(trace: TraceTable, path: CriticalTime | None, params: Params) -> Fram
         lane, row = lanes_of(trace).places(trace, path.row).astype(np.int64), trace.depth[path.row].astype(np.int64)
         gap = int_param(params, "min_ns") or 0
         at, end = _joined(path, lane * _ROWS + row, gap)
-        has_rows = len(at) <= MOST_MARKS
+        marked = int((end - path.start_ns[at]).sum())
+        has_rows = len(at) <= MOST_MARKS and marked <= MOST_OVERLAP * int(path.ns.sum())
         if not has_rows:
             at, end = _joined(path, lane, gap, MOST_MARKS)
         data = {"lane": pa.array(lane[at]), "row": pa.array(row[at], mask=np.full(len(at), not has_rows))}
