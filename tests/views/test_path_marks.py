@@ -150,3 +150,8 @@ def test_marks_cover_the_path(name: str) -> None:
     # By rows as soon as they fit.
     inside = marks(table, end_ns=int(path.end_ns[min(500, len(path.row) - 1)]))
     assert all(row is not None for _, row, _, _ in inside)
+
+
+def test_empty_trace() -> None:
+    table = trace().table()
+    assert marks(table) == [] and walk(table, 1, from_ns=0) == []
