@@ -91,7 +91,7 @@ export function useOverlays(
   if (failures.length > 1) notes[0] += ` (${failures.length.toLocaleString('en-US')} times)`
   if (inView && inView.hidden > 0)
     notes.push(`${inView.total.toLocaleString('en-US')} arrows hidden: zoom in, or select an event`)
-  if (isEmpty) notes.push('the critical path is not visible here')
+  if (isEmpty) notes.push('no critical path in this time range')
   return { extras, selected, searchHits: found, matches: highlight.matches, notes, go, goPath }
 }
 
