@@ -16,7 +16,7 @@ from tests.depth import sampled
 
 RUN = "synthetic_gpu"
 CHARTS = 3
-LINK_PARTS = ("event", "search", "pin", "shut", "lanes", "colors", "flows", "gaps", "charts")
+LINK_PARTS = ("event", "search", "pin", "shut", "lanes", "colors", "flows", "gaps", "path", "charts")
 
 EVENT_IS_NOT = "(old) => (location.hash.match(/torch_trace\\.event=([^&]*)/)?.[1] ?? '') !== old"
 
@@ -99,6 +99,7 @@ def a_link_opens_the_same_picture(tab: Tab) -> None:
         "colors": "name",
         "flows": "1",
         "gaps": "1",
+        "path": "1",
         "charts": "all",
     }
     tab.follow(run=RUN, **place)

@@ -31,6 +31,7 @@ const KEYS: [string, [string[], string][]][] = [
       [['right click'], 'Menu of an event, a track or the background'],
       [['←', '→', '↑', '↓'], 'Select the neighboring event'],
       [['Shift', '←', '→'], 'Follow a flow arrow to the launch or to the launched work'],
+      [['.', ','], 'Go to the next or previous event on the critical path'],
       [['Esc'], 'Clear the selection'],
     ],
   ],

@@ -12,6 +12,10 @@ it.each(Object.entries(TREND))('%s holds 3:1 on both themes', (_, color) => {
   expect(contrast(color, DARK.panel)).toBeGreaterThanOrEqual(3)
 })
 
+it.each([LIGHT, DARK])('the critical path holds 3:1', ({ path, panel }) =>
+  expect(contrast(path, panel)).toBeGreaterThanOrEqual(3),
+)
+
 it('tells slower from faster', () =>
   expect([2, -2, 0].map((value) => trendOf(value))).toEqual(['slower', 'faster', 'same']))
 

@@ -72,6 +72,8 @@ export const LIGHT = {
   exp: '#3f4e5e',
   slower: '#b93b06',
   faster: '#1f5fbf',
+  /** Marks of the critical path. */
+  path: HUES.red,
   /** Fields and buttons. */
   field: '#ffffff',
   fieldHover: '#f8f9fa',
@@ -105,6 +107,7 @@ export const DARK: Tokens = {
   exp: '#d5dce3',
   slower: '#ff9a6b',
   faster: '#8db4ff',
+  path: '#ff6b81',
   field: '#1f252c',
   fieldHover: '#28303a',
   fieldLine: '#39424d',

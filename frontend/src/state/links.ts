@@ -37,6 +37,9 @@ export function showInTimeline(event: number | null, start: number, dur: number,
 /** State that shows stream gaps with causes. */
 export const GAPS: Values = { gaps: '1' }
 
+/** State that shows the critical path. */
+export const PATH: Values = { path: '1' }
+
 /** State that shows one function, opened. */
 export const functionState = (name: string): Values => ({ form: 'functions', row: name, search: name })
 

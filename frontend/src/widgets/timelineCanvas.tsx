@@ -80,6 +80,7 @@ export function useTimelineEngine<E extends Engine>(
       onBookmark: (time) => latest.current.onBookmark(time),
       onGutter: (width) => latest.current.onGutter(width),
       onPick: (item) => latest.current.onPick(item),
+      onPath: (by) => latest.current.onPath?.(by),
       onFollow: (event, spot) => latest.current.onFollow(event, spot),
       onHover: (item, arrow, at) =>
         setHover(
@@ -164,7 +165,7 @@ export function TimelineCanvas(
         ref={canvas}
         tabIndex={0}
         role="application"
-        aria-label="Timeline. W and S zoom, A and D or the arrow keys move. 0 shows the full trace, Z undoes the last zoom, B sets a bookmark, R measures. With an event selected, the arrow keys select its neighbors, F zooms to it and M marks its time. The button As text lists the same events."
+        aria-label="Timeline. W and S zoom, A and D or the arrow keys move. 0 shows the full trace, Z undoes the last zoom, B sets a bookmark, R measures. With an event selected, the arrow keys select its neighbors, F zooms to it and M marks its time. Period and comma select the next and the previous event on the critical path. The button As text lists the same events."
       />
       {stack && (
         <>

@@ -14,12 +14,13 @@ VIEW = ViewEntry(
     traits=Traits("", "detail"),
     http=ViewText(
         parameters=(
-            "`start_ns`, `end_ns` (default: everything), `min_ns` (joins marks of a lane over shorter gaps), `event` "
-            "(for its slack), `from_ns` with `by` (1 or -1: the next or previous event on the path)."
+            "`start_ns`, `end_ns` (default: everything), `min_ns` (joins marks over shorter gaps). Instead of marks: "
+            "`event` (its slack), or `by` (1 or -1: the next or previous event on the path, from `event` or `from_ns`)."
         ),
         payloads=(
-            "`path_marks` (Table: at most 5,000 marks by time). With `event`, `slack` (Figures: how much later it could "
-            "start, and its time on the path). `next` (Table: at most one event; empty without `from_ns`)."
+            "`path_marks` (Table: at most 1,000 marks by time; without rows if many short pieces alternate). With `event`, "
+            "`slack` (Figures: how much later it could start, and its time on the path; empty outside of steps). With "
+            "`by`, `next` (Table: at most one event)."
         ),
         tables="`path_marks`, `next`.",
     ),

@@ -9,13 +9,15 @@ import { drawCounter, narrowTitle, rangeText, sliceAt } from './counters'
 import { drawCursor, drawFlags, drawHead, drawRange } from './head'
 import { BAR, HEAD, type Placed, rowTop } from './layout'
 import { firstEndingAfter, type Piece, type Spot, type TimelineModel } from './model'
-import { curveOf, type Scene, type Stage, toX, visibleTracks } from './scene'
+import { curveOf, pathSpan, type Scene, type Stage, toX, visibleTracks } from './scene'
 import type { Tile } from './tileStore'
 
 const NARROW = 3
 /** Half the width in pixels of an instant's mark; closer ones become ticks. */
 const MOMENT = 4
 const LABEL_PAD = 20
+/** Height of a mark of the critical path. */
+const PATH = 3
 
 export function drawTimeline(context: CanvasRenderingContext2D, scene: Scene): void {
   const { width, height, theme, layout } = scene
@@ -81,6 +83,7 @@ export function drawRegion(
   )
   for (const one of placed) drawTrack(context, scene, one, pixels, pieces)
   strip.draw(context, scene.gutter, wide, BAR)
+  drawPath(context, scene, placed, -shift)
   drawMarks(context, scene, placed)
   for (const one of placed) drawTitle(context, scene, one)
   context.restore()
@@ -266,10 +269,32 @@ function drawGaps(context: CanvasRenderingContext2D, scene: Scene, lane: number,
   }
 }
 
+/**
+ * The critical path: along the top of its tracks and, if its rows are known, below its events. `top`: where the visible
+ * part of the region starts.
+ */
+function drawPath(context: CanvasRenderingContext2D, scene: Scene, placed: readonly Placed[], top: number): void {
+  if (scene.path.length === 0) return
+  const tops = placedLanes(placed)
+  context.fillStyle = scene.theme.path
+  for (const mark of scene.path) {
+    const one = tops.get(mark.lane)
+    if (!one) continue
+    const span = pathSpan(scene, mark)
+    if (!span) continue
+    const [from, to] = span
+    context.fillRect(from, Math.max(one.top + 1, top), to - from, PATH)
+    if (mark.row !== null && mark.row < one.rows)
+      context.fillRect(from, rowTop(one, mark.row) + BAR - 1, to - from, PATH)
+  }
+}
+
+const placedLanes = (placed: readonly Placed[]) =>
+  new Map(placed.flatMap((one) => (one.track.kind === 'lane' ? [[one.track.lane, one] as const] : [])))
+
 /** Highlights hits, the hovered and the selected event. */
 function drawMarks(context: CanvasRenderingContext2D, scene: Scene, placed: readonly Placed[]): void {
-  const tops = new Map<number, Placed>()
-  for (const one of placed) if (one.track.kind === 'lane') tops.set(one.track.lane, one)
+  const tops = placedLanes(placed)
   const outline = (spot: Spot, color: string, line: number, away = 0) => {
     const one = tops.get(spot.lane)
     if (!one || spot.row >= one.rows || spot.end < scene.view.start || spot.start > scene.view.end) return

@@ -23,6 +23,7 @@ import {
   curvePoints,
   type Gap,
   matchByNumber,
+  type PathMark,
   rowY,
   type Scene,
   type Step,
@@ -35,6 +36,7 @@ import { type TimelineEvents, TimelineViewport } from './timelineViewport'
 export interface Overlays {
   arrows: readonly Arrow[]
   gaps: readonly Gap[]
+  path: readonly PathMark[]
   hits: readonly Spot[]
   /** Events that match the search; null: names decide. */
   hitEvents: ReadonlySet<number> | null
@@ -48,6 +50,7 @@ export interface Overlays {
 export const NO_OVERLAYS: Overlays = {
   arrows: [],
   gaps: [],
+  path: [],
   hits: [],
   hitEvents: null,
   marks: [],

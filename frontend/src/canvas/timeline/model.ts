@@ -1,5 +1,5 @@
 // Lanes, levels of detail and loaded items of a timeline.
-import type { Timeline } from '../../api/payloads'
+import type { Table, Timeline } from '../../api/payloads'
 import { clamp } from '../../lib/axisTicks'
 import type { FetchTiles, TileColumns, TileKey } from '../../lib/tiles'
 import type { Budget, StoreEvents } from '../tileCache'
@@ -19,6 +19,13 @@ export interface Spot extends Range {
   lane: number
   row: number
 }
+
+export const spotOfRow = (row: Table['rows'][number]): Spot => ({
+  lane: Number(row.lane),
+  row: Number(row.row),
+  start: Number(row.start_ns),
+  end: Number(row.start_ns) + Number(row.dur_ns),
+})
 
 /** An event, or several too short to draw apart. */
 export interface Item {

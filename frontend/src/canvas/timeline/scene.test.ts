@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { BAR } from './layout'
-import { type Arrow, arrowAt, rowY, type Scene, topLevelGaps } from './scene'
+import { type Arrow, arrowAt, pathMarkOf, pathSpan, rowY, type Scene, topLevelGaps } from './scene'
 
 const gap = (lane: number, start: number, end: number) => ({ lane, start, end, why: '', cause: '' })
 
@@ -41,4 +41,21 @@ test('the arrow under the pointer is found along its curve, at rest as well as w
   expect(arrowAt(forward, 200, middle)).toBeNull()
   expect(arrowAt(scene(), 300, middle)).toBeNull()
   expect(arrowAt(scene(arrow(300, 100)), 300, middle)?.name).toBe('x')
+})
+
+test('marks of the path end at the edges of the picture, and none is too narrow to see', () => {
+  const scene = { gutter: 100, width: 600, view: { start: 1000, end: 1500 } }
+  const span = (start: number, end: number) => pathSpan(scene, { start, end })
+  expect(span(1100, 1200)).toEqual([200, 300])
+  expect(span(0, 1010)).toEqual([100, 110])
+  expect(span(1490, 9000)).toEqual([590, 600])
+  expect(span(1100, 1100)).toEqual([200, 201.5])
+  expect(span(0, 900)).toBeNull()
+  expect(span(1600, 1700)).toBeNull()
+})
+
+test('a mark of the path has a row, or belongs to its whole track', () => {
+  const row = { lane: 2, start_ns: 10, dur_ns: 5 }
+  expect(pathMarkOf({ ...row, row: 0 })).toEqual({ lane: 2, row: 0, start: 10, end: 15 })
+  expect(pathMarkOf({ ...row, row: null })).toEqual({ lane: 2, row: null, start: 10, end: 15 })
 })

@@ -1,13 +1,13 @@
 // The state of a timeline picture, and its coordinates.
 
-import type { Timeline } from '../../api/payloads'
+import type { Table, Timeline } from '../../api/payloads'
 import type { Point as Point2 } from '../../lib/tooltipPosition'
 import type { Theme } from '../surface'
 import type { Range } from '../viewport'
 import type { Colors, Strip } from './colors'
 import type { Counters } from './counters'
 import { BAR, HEAD, type Layout, type Placed, rowTop } from './layout'
-import type { Item, Spot, TimelineModel } from './model'
+import { type Item, type Spot, spotOfRow, type TimelineModel } from './model'
 
 export interface Point extends Spot {
   /** Row of the event in the trace table. */
@@ -37,6 +37,18 @@ export interface Gap extends Range {
   why: string
   /** The largest cause's category; '' if the device is never idle in it. */
   cause: string
+}
+
+/** A piece of the critical path. */
+export interface PathMark extends Range {
+  lane: number
+  /** Null if the marks of a lane are joined. */
+  row: number | null
+}
+
+export const pathMarkOf = (row: Table['rows'][number]): PathMark => {
+  const { lane, row: place, start, end } = spotOfRow(row)
+  return { lane, row: row.row === null ? null : place, start, end }
 }
 
 /** Gaps not nested in others: a device is idle within gaps of its streams. */
@@ -83,6 +95,7 @@ export interface Scene extends HeadStage {
   /** Names by number: do they match the search? null = there is none. */
   match: ((name: number) => boolean) | null
   gaps: readonly Gap[]
+  path: readonly PathMark[]
   hits: readonly Spot[]
   /** Events that match the search; null: names decide. */
   hitEvents: ReadonlySet<number> | null
@@ -99,6 +112,15 @@ export const toX = (scene: Plot, time: number) =>
 
 export const toTime = (scene: Plot, x: number) =>
   scene.view.start + ((x - scene.gutter) / (scene.width - scene.gutter)) * (scene.view.end - scene.view.start)
+
+/** Left and right edge of a mark of the path, wide enough to see; null if it is not visible. */
+export function pathSpan(scene: Plot, { start, end }: Range): [number, number] | null {
+  const x = toX(scene, start)
+  const from = Math.max(scene.gutter, x)
+  const to = Math.min(scene.width, Math.max(x + PATH_WIDTH, toX(scene, end)))
+  return to > from ? [from, to] : null
+}
+const PATH_WIDTH = 1.5
 
 /** Top of a row on the canvas; null when its lane is not shown. */
 export function rowY(scene: Scene, lane: number, row: number): number | null {

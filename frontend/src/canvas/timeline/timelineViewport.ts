@@ -32,6 +32,8 @@ export interface TimelineEvents {
   onMenu(spot: MenuSpot): void
   /** A key led along an arrow to another event. */
   onFollow(event: number, spot: Spot): void
+  /** A key asks for the next or previous event on the critical path. */
+  onPath?(by: -1 | 1): void
   /** `at`: the pointer in the window. */
   onHover(item: Item | null, arrow: Arrow | null, at: Point): void
   /** Back to the window before the last zoom or jump. */
@@ -359,6 +361,8 @@ export abstract class TimelineViewport extends MovableViewport<TimelineHit> {
       this.mark({ start: Math.round(start), end: Math.round(end) })
     },
     r: () => this.measureFrom(),
+    '.': () => this.events.onPath?.(1),
+    ',': () => this.events.onPath?.(-1),
   }
 
   protected override walk(key: string, isShift: boolean): boolean {

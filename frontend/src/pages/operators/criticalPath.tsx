@@ -8,7 +8,7 @@ import { payloadByName } from '../../parts/payloadByName'
 import { TablePage } from '../../parts/tablePage'
 import type { Group } from '../../parts/tableSection'
 import { useView } from '../../state/data'
-import { followLink } from '../../state/links'
+import { followLink, PATH } from '../../state/links'
 import { Card } from '../../widgets/basics'
 import { BreakdownTable } from '../../widgets/breakdown'
 import { Chart } from '../../widgets/chart'
@@ -31,7 +31,9 @@ export function CriticalPath({ base }: PageProps) {
       top={(view) => <Top view={view} />}
       groups={GROUPS}
       placeholder="Search names, text or /regex/"
-      detail={(row, table) => (table.name === 'critical_events' ? <EventFacts row={row} table={table} /> : null)}
+      detail={(row, table) =>
+        table.name === 'critical_events' ? <EventFacts row={row} table={table} settings={PATH} /> : null
+      }
     />
   )
 }

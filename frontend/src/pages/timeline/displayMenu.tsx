@@ -47,6 +47,7 @@ export function DisplayMenu(props: { hasModules: boolean; hasDevices: boolean; u
   return (
     <MenuButton label="Display">
       <Checkbox {...flag('flows')} label="Flow arrows" />
+      <Checkbox {...flag('path')} label="Critical path" />
       {hasDevices && <Checkbox {...flag('gaps')} label="Stream gaps and CPU activity" />}
       <Radio.Group
         size="xs"

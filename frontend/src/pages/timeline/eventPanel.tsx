@@ -22,6 +22,7 @@ import { FigureList } from '../../widgets/figures'
 import { ProblemPanel } from '../../widgets/problem'
 import { ArrowList } from './arrowList'
 import { EventTensors } from './eventTensors'
+import { PathFacts } from './pathMarks'
 import frameCss from '../../parts/viewFrame.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './eventPanel.module.css'
@@ -112,6 +113,7 @@ export function EventPanel(props: {
                 />
               )}
             </div>
+            {key === 'event' && <PathFacts event={event} base={base} />}
             {key === 'event' && main && isCollective && (
               <div className={css.related}>
                 <CollectivePeers

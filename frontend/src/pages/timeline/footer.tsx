@@ -55,12 +55,13 @@ export function TimelineFooter(props: {
   colors: ColorBy
   legend: readonly LegendEntry[]
   holds: RecordedKinds
+  hasPath?: boolean
   hiding: Hiding
   /** Stands for the window and the hits for a while. */
   hint: ReactNode
   search: string
 }) {
-  const { view, busy, notes, found, colors, legend, holds, hiding, hint, search } = props
+  const { view, busy, notes, found, colors, legend, holds, hasPath, hiding, hint, search } = props
   return (
     <footer data-testid="timeline-foot" className={css.foot}>
       {hint || (
@@ -72,6 +73,11 @@ export function TimelineFooter(props: {
         </span>
       )}
       <span className={colors === 'kernel' ? `${css.key} ${css.two}` : css.key} data-testid="timeline-key">
+        {hasPath && (
+          <span title="Longest chain of dependent work in each step. Press . or , for its next or previous event.">
+            <i className={css.path} /> critical path
+          </span>
+        )}
         <LegendEntries entries={entriesOf(colors, legend, holds)} {...hiding} />
         {colors === 'kind' && holds.device && (
           <span title="Kernels that use matrix units, from their name or the trace">◥ matrix units</span>

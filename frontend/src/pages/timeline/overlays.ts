@@ -5,18 +5,19 @@ import { getTable, getView, type Query } from '../../api/client'
 import type { Counters, Flows, Table, View } from '../../api/payloads'
 import { scaleOf } from '../../canvas/timeline/counters'
 import type { Overlays } from '../../canvas/timeline/engine'
-import type { Spot } from '../../canvas/timeline/model'
+import { type Spot, spotOfRow } from '../../canvas/timeline/model'
 import { type Arrow, type Gap, type Point, topLevelGaps } from '../../canvas/timeline/scene'
 import type { Range } from '../../canvas/viewport'
 import { format } from '../../lib/format'
 import { isPlainSearch, matcher, parseSearch } from '../../lib/search'
 import type { Row } from '../../lib/tableRows'
 import { numberOf, payloadByName } from '../../parts/payloadByName'
-import { useActivity } from '../../state/activity'
 import { readBookmarks } from '../../state/bookmarks'
 import { useView, whenReady } from '../../state/data'
 import { decodeHit } from '../../state/rowHighlight'
+import { useTurns } from '../../state/turns'
 import { readRoute, setRoute, useRoute } from '../../state/urlState'
+import { usePath } from './pathMarks'
 
 const HITS = 1000
 const GAPS = 500
@@ -56,6 +57,10 @@ export interface TimelineOverlays {
   go(by: -1 | 1): void
 }
 
+interface PathOverlay {
+  goPath(by: -1 | 1): void
+}
+
 /** `reveal` brings a hit into sight; `drawn`: the events are there. */
 export function useOverlays(
   profile: Query,
@@ -66,26 +71,28 @@ export function useOverlays(
   hasDevices: boolean,
   steps: Overlays['steps'],
   failures: Overlays['failures'],
-): TimelineOverlays {
+): TimelineOverlays & PathOverlay {
   const route = useRoute()
   const window: Query = useMemo(() => ({ ...profile, start_ns: view.start, end_ns: view.end }), [profile, view])
   const { spot: selected, arrows: chain } = useSelectedEvent(profile, event)
   const inView = flowsOf(useView('flows', { ...window, most: ARROWS }, route.flows === '1').data, route.flows === '1')
   const gaps = useGaps(window, view, hasDevices && route.gaps === '1')
+  const { path, isEmpty, goPath } = usePath(profile, window, view, route.path === '1', reveal)
   // Overlays computed from all events wait for the events.
   const counters = useCounters(profile, view, route.charts ?? '', route.search ?? '', drawn)
   const { hits, marks, found, go, highlight } = useHits(profile, window, view, event, reveal)
   const arrows = useMemo(() => [...chain, ...arrowsOf(inView)], [chain, inView])
   const bookmarks = useMemo(() => readBookmarks(route.bookmarks), [route.bookmarks])
   const extras = useMemo(
-    () => ({ arrows, gaps, hits, hitEvents: highlight.events, marks, counters, steps, bookmarks, failures }),
-    [arrows, gaps, hits, highlight, marks, counters, steps, bookmarks, failures],
+    () => ({ arrows, gaps, path, hits, hitEvents: highlight.events, marks, counters, steps, bookmarks, failures }),
+    [arrows, gaps, path, hits, highlight, marks, counters, steps, bookmarks, failures],
   )
   const notes = failures.slice(0, 1).map(({ time, note }) => `${note} at ${format(time, 'ns')}`)
   if (failures.length > 1) notes[0] += ` (${failures.length.toLocaleString('en-US')} times)`
   if (inView && inView.hidden > 0)
     notes.push(`${inView.total.toLocaleString('en-US')} arrows hidden: zoom in, or select an event`)
-  return { extras, selected, searchHits: found, matches: highlight.matches, notes, go }
+  if (isEmpty) notes.push('no critical path in this time range')
+  return { extras, selected, searchHits: found, matches: highlight.matches, notes, go, goPath }
 }
 
 export function useSelectedEvent(
@@ -238,24 +245,14 @@ export function useHits(
   const at = position?.asked === JSON.stringify({ ...profile, ...what }) ? position.at : null
   // Fast clicks each move one hit on.
   const place = useRef<{ asked: string; at: number; total: number } | null>(null)
-  const turn = useRef(Promise.resolve())
-  // Busy until the last answer arrives.
-  const [steps, setSteps] = useState(0)
-  useActivity(steps > 0)
-  const gone = useRef(false)
-  useEffect(() => {
-    gone.current = false
-    return () => {
-      gone.current = true
-    }
-  }, [])
+  const { take, isGone } = useTurns()
   const step = useCallback(
     async (by: -1 | 1) => {
       const sought = searchOf(readRoute())
       if (sought === null) return
       const query = { ...profile, ...sought }
       const asked = JSON.stringify(query)
-      const givenUp = () => gone.current || JSON.stringify({ ...profile, ...searchOf(readRoute()) }) !== asked
+      const givenUp = () => isGone() || JSON.stringify({ ...profile, ...searchOf(readRoute()) }) !== asked
       let here = place.current?.asked === asked ? { ...place.current, at: place.current.at + by } : null
       if (here === null) {
         const start = latest.current.view.start
@@ -276,19 +273,9 @@ export function useHits(
       reveal(spotOfRow(row))
       setRoute({ event: String(row.event) })
     },
-    [profile, reveal],
+    [profile, reveal, isGone],
   )
-  const go = useCallback(
-    (by: -1 | 1) => {
-      setSteps((under) => under + 1)
-      // The page's own requests report a lost server.
-      turn.current = turn.current
-        .then(() => step(by))
-        .catch(() => {})
-        .finally(() => setSteps((under) => under - 1))
-    },
-    [step],
-  )
+  const go = useCallback((by: -1 | 1) => take(() => step(by)), [take, step])
   // From a row, show its first event in the window, else the first of all.
   const arrived = useRef('')
   useEffect(() => {
@@ -330,10 +317,3 @@ function highlightOf(inSight: View | null) {
     matches: found && ((name: string) => found.has(name)),
   }
 }
-
-export const spotOfRow = (row: Table['rows'][number]): Spot => ({
-  lane: Number(row.lane),
-  row: Number(row.row),
-  start: Number(row.start_ns),
-  end: Number(row.start_ns) + Number(row.dur_ns),
-})

@@ -111,7 +111,7 @@ function Page(
   // Without visible lanes there are no events to wait for.
   const ready = drawn || arrangeLanes(model.lanes, tracks.arrangement).order.length === 0
   const hasDevices = model.head.busy_is_device
-  const { extras, selected, searchHits, matches, notes, go } = useOverlays(
+  const { extras, selected, searchHits, matches, notes, go, goPath } = useOverlays(
     profile,
     view,
     event,
@@ -261,6 +261,7 @@ function Page(
           onPickMore={pickMore}
           actions={actions}
           onFollow={goTo}
+          onPath={goPath}
           onToggle={tracks.toggle}
           onOpen={tracks.open}
           engine={engine}
@@ -273,6 +274,7 @@ function Page(
         found={searchHits}
         colors={colors}
         legend={legend}
+        hasPath={route.path === '1'}
         holds={holds}
         hiding={hiding}
         hint={state.isZoomHint && <ZoomHint />}

@@ -462,7 +462,7 @@ function RanksDisplayMenu({ hasModules, hasDevices }: { hasModules: boolean; has
       <ColorsChoice hasModules={hasModules} hasDevices={hasDevices} usual="kind" />
       <WheelChoice />
       <p className={`${textCss.mute} ${ranksMenuCss.alone}`}>
-        Flow arrows, gaps, charts and pinned tracks are available with a single rank.
+        Arrows, gaps, charts, pinned tracks and the critical path need a single rank.
       </p>
     </MenuButton>
   )
