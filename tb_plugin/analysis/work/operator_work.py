@@ -12,10 +12,12 @@ import msgspec
 import numpy as np
 
 from tb_plugin.analysis.forest import Forest
-from tb_plugin.analysis.operator_calls import Calls
+from tb_plugin.analysis.operator_calls import Calls, operator_calls
+from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.work.formulas import Work, has_formula, work_of
 from tb_plugin.lib.arrays import Bool, Float64, Int64
-from tb_plugin.lib.groupby import group, places_of
+from tb_plugin.lib.groupby import group, places_of, sum_by
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -25,6 +27,8 @@ class OperatorWork(msgspec.Struct, frozen=True, eq=False):
 
     call: Int64
     """Index of the call in ``Calls``."""
+    row: Int64
+    """Row of the call in the trace."""
     flops: Float64
     bytes: Float64
     kernel_ns: Int64
@@ -79,6 +83,7 @@ def operator_work(trace: TraceTable, calls: Calls, kernels: Int64) -> OperatorWo
     bandwidth = np.array([*(each.bandwidth or math.nan for each in trace.devices), math.nan])
     return OperatorWork(
         call=own,
+        row=calls.row[own],
         flops=flops,
         bytes=moved,
         kernel_ns=calls.kernel_total_ns[own],
@@ -88,6 +93,23 @@ def operator_work(trace: TraceTable, calls: Calls, kernels: Int64) -> OperatorWo
         is_matrix=is_matrix > 0,
         kernel_total_ns=int(trace.dur_ns[kernels].sum()),
     )
+
+
+@cached_by_argument
+def selected_work(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "", pattern: str = "") -> OperatorWork:
+    """Returns the work of the selected calls. Raises BadRequest for an unknown step or phase."""
+    selection = select_rows(trace, steps, phase, pattern)
+    return operator_work(trace, operator_calls(trace, selection), selection.of(trace, EventKind.KERNEL))
+
+
+def kernel_time(trace: TraceTable, calls: Calls, kernels: Int64) -> Int64:
+    """Returns the kernel time of each call, without collectives. ``kernels``: the selected kernels."""
+    kernels = kernels[trace.is_collective[kernels]]
+    if not len(kernels):
+        return calls.kernel_total_ns
+    recorded = np.flatnonzero(calls.row != MISSING)
+    place = places_of(calls.row[recorded], len(trace))[trace.operator[kernels]]
+    return calls.kernel_total_ns - Forest(calls.parent).sums(sum_by(place, trace.dur_ns[kernels], len(calls.row)))
 
 
 _FORMATS = ("fp64", "fp32", "fp16", "fp8", "int8")

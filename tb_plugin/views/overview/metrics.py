@@ -70,6 +70,11 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ratio",
         {
+            "mfu": (
+                "MFU",
+                "Least time of matrix products, convolutions and attention at the peak FLOP rate, divided by step time.",
+            ),
+            "hfu": ("HFU", "MFU including recomputation."),
             "achieved_occupancy": ("Est. achieved occupancy", "Estimated occupancy, weighted by kernel time."),
             "unexplained_ratio": ("Unexplained time", "Share of step time without device work, operators or calls."),
             "sampled_share": ("Recorded share", "Share of operators or launched kernels that were recorded."),

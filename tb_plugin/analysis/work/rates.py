@@ -1,0 +1,185 @@
+"""Rates of operators beside the peaks of their devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from tb_plugin.analysis.forest import Forest, with_ancestors
+from tb_plugin.analysis.metrics import CHOSEN, define
+from tb_plugin.analysis.operator_calls import Calls, call_nesting
+from tb_plugin.analysis.work.operator_work import OperatorWork
+from tb_plugin.lib.arrays import Float64, Int64
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+
+METRICS = {
+    **define(CHOSEN, "number", {"tflops_per_second": ("TFLOP/s", "FLOPs divided by kernel time.")}),
+    **define(CHOSEN, "bytes_per_second", {"moved_bandwidth": ("Bandwidth", "Bytes divided by kernel time.")}),
+    **define(
+        CHOSEN,
+        "ratio",
+        {
+            "peak_ratio": ("Peak share", "Least time per kernel time; empty above 105 %."),
+            "covered_ratio": ("Kernel time covered", "Kernel time of calls with known FLOPs and bytes."),
+        },
+    ),
+    **define(
+        CHOSEN,
+        "text",
+        {"bound": ("Limited by", "compute or memory; far from both: short (below 5 µs) or neither.")},
+    ),
+}
+COLUMNS = tuple(METRICS)
+# A higher share of the peak is an error of the formula or of a clock, or data in a cache.
+MAX_PEAK_RATIO = 1.05
+# Below this share of the peak, neither compute nor memory is the limit.
+FAR_RATIO = 0.3
+# The fixed cost of a kernel is a large part of shorter calls.
+SHORT_NS = 5_000
+
+
+class WorkSums(msgspec.Struct, frozen=True, eq=False):
+    """Sums over calls with work, one value per row."""
+
+    calls: Float64
+    flops: Float64
+    bytes: Float64
+    kernel_ns: Float64
+    peak_kernel_ns: Float64
+    """Part of ``kernel_ns`` of calls whose peak rates are known. The least times are sums over these calls."""
+    compute_ns: Float64
+    memory_ns: Float64
+    least_ns: Float64
+    total_ns: Float64
+    """Kernel time of all calls, with and without work."""
+
+    def each(self, change: Callable[[Float64], Float64]) -> WorkSums:
+        """Returns the changed columns."""
+        return WorkSums(*(change(getattr(self, name)) for name in self.__struct_fields__))
+
+    @property
+    def peak_ratio(self) -> Float64:
+        """Returns the least time divided by the kernel time. NaN above 105 %, or if no peak rate is known."""
+        found = _divided(self.least_ns, self.peak_kernel_ns)
+        found[found > MAX_PEAK_RATIO] = np.nan
+        return found
+
+
+def work_sums(work: OperatorWork) -> WorkSums:
+    """Returns the work of each call."""
+    has_peak = ~np.isnan(work.least_ns)
+
+    def with_peak(values: Float64) -> Float64:
+        return np.where(has_peak, values, 0.0)
+
+    kernel_ns = work.kernel_ns.astype(np.float64)
+    return WorkSums(
+        calls=np.ones(len(work.call)),
+        flops=work.flops,
+        bytes=work.bytes,
+        kernel_ns=kernel_ns,
+        peak_kernel_ns=with_peak(kernel_ns),
+        compute_ns=with_peak(work.compute_ns),
+        memory_ns=with_peak(work.memory_ns),
+        least_ns=with_peak(work.least_ns),
+        total_ns=kernel_ns,
+    )
+
+
+def no_work(count: int) -> WorkSums:
+    """Returns rows without work."""
+    return WorkSums(*(np.zeros(count) for _ in WorkSums.__struct_fields__))
+
+
+def joined_work(first: WorkSums, second: WorkSums) -> WorkSums:
+    """Returns the rows of both."""
+    names = WorkSums.__struct_fields__
+    return WorkSums(*(np.concatenate((getattr(first, name), getattr(second, name))) for name in names))
+
+
+def nested_work(work: OperatorWork, calls: Calls, kernel_ns: Int64) -> WorkSums:
+    """Returns the work of all calls, with that of nested calls. ``kernel_ns``: kernel time of each call.
+
+    A call that runs all kernels of its caller has the work of its caller.
+    """
+    at = _innermost(work.call, calls)
+    rows, above = with_ancestors(calls.parent, at)
+    forest = Forest(above)
+    place = np.searchsorted(rows, at)
+
+    def spread(values: Float64) -> Float64:
+        own, found = np.zeros(len(rows)), np.zeros(len(calls.parent))
+        own[place] = values
+        found[rows] = forest.sums(own)
+        return found
+
+    return msgspec.structs.replace(work_sums(work).each(spread), total_ns=kernel_ns.astype(np.float64))
+
+
+def _innermost(call: Int64, calls: Calls) -> Int64:
+    """Returns the innermost call that runs all kernels of each call."""
+    total, parent = calls.kernel_total_ns, calls.parent
+    whole = np.flatnonzero((parent != MISSING) & (total > 0) & (total == total[parent]))
+    below = np.full(len(parent), MISSING, np.int64)
+    below[parent[whole]] = whole
+    found = call.copy()
+    while (inner := np.flatnonzero(below[found] != MISSING)).size:
+        found[inner] = below[found[inner]]
+    return found
+
+
+def kernel_work(trace: TraceTable, work: OperatorWork, kernels: Int64) -> WorkSums:
+    """Returns the work of each kernel: the part of its call in proportion to time. Collectives have no time."""
+    of = _calls_of(trace, work, kernels)
+    counted = ~trace.is_collective[kernels] & (trace.launch[kernels] != MISSING)
+    time = np.where(counted, trace.dur_ns[kernels], 0).astype(np.float64)
+    part = np.where(of == MISSING, 0.0, time / np.append(work.kernel_ns, 1)[of])
+    found = work_sums(work).each(lambda values: np.append(values, 0.0)[of] * part)
+    return msgspec.structs.replace(found, total_ns=time)
+
+
+def _calls_of(trace: TraceTable, work: OperatorWork, kernels: Int64) -> Int64:
+    """Returns the index in ``work`` of the call around each kernel; -1 = none."""
+    place = np.full(len(trace) + 1, MISSING, np.int64)
+    place[work.row] = np.arange(len(work.row))
+    above = call_nesting(trace).call
+    call = trace.operator[kernels].astype(np.int64)
+    found: Int64 = place[call]
+    while (outside := np.flatnonzero((found == MISSING) & (call != MISSING))).size:
+        call[outside] = above[call[outside]]
+        found[outside] = place[call[outside]]
+    return found
+
+
+def rates(sums: WorkSums) -> dict[str, pa.Array]:
+    """Returns the columns ``COLUMNS``. Values that are not known are null."""
+    ratio = sums.peak_ratio
+    return {
+        "tflops_per_second": nullable(_divided(sums.flops, sums.kernel_ns) / 1e3),
+        "moved_bandwidth": nullable(_divided(sums.bytes, sums.kernel_ns) * 1e9),
+        "peak_ratio": nullable(ratio),
+        "covered_ratio": nullable(_divided(sums.kernel_ns, sums.total_ns)),
+        "bound": pa.array(_bounds(sums, ratio), pa.string()),
+    }
+
+
+def nullable(values: Float64) -> pa.Array:
+    """Returns a column in which NaN is null."""
+    return pa.array(values, mask=np.isnan(values))
+
+
+def _divided(values: Float64, by: Float64) -> Float64:
+    found: Float64 = np.divide(values, by, out=np.full(len(values), np.nan), where=by > 0)
+    return found
+
+
+def _bounds(sums: WorkSums, ratio: Float64) -> list[str | None]:
+    is_far = ratio < FAR_RATIO
+    words = np.where(sums.compute_ns > sums.memory_ns, "compute", "memory")
+    words = np.where(is_far, "neither", words)
+    words = np.where(is_far & (sums.kernel_ns < SHORT_NS * sums.calls), "short", words)
+    return [None if no else str(word) for word, no in zip(words, np.isnan(ratio), strict=True)]
