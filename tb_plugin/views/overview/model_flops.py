@@ -82,7 +82,8 @@ def model_flops(trace: TraceTable, steps: tuple[str, ...] | None, breakdown: Ste
 
     def total(of: Bool) -> Float64:
         some = of & has_peak & (step[work.row] != MISSING)
-        return np.bincount(step[work.row[some]], compute_ns[some], count)
+        found: Float64 = np.bincount(step[work.row[some]], compute_ns[some], count).astype(np.float64)
+        return found
 
     return ModelFlops(
         least_ns=total(~again),

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part
-from tb_plugin.analysis.metrics import CHOSEN, SHARED, SUM, define
+from tb_plugin.analysis.metrics import CHOSEN, PER_STEP, SHARED, SUM, define
 from tb_plugin.analysis.operator_calls import Calls, operator_calls
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -43,6 +43,7 @@ METRICS = SHARED.adding(
 # Rows with the most kernel time that the chart shows.
 MAX_DOTS = 300
 MIN_DOT_SHARE = 0.001
+_KEY_SEPARATOR = "\u001e"
 
 
 class Roofline(DeclaredView, entry=VIEW):
@@ -137,7 +138,7 @@ def _chart(frame: Frame, calls: Calls, work: OperatorWork) -> Scatter | None:
                 Dots(
                     title,
                     category,
-                    [f"{row['name']} {row['input_shape'] or ''}".strip() for row in some],
+                    [_KEY_SEPARATOR.join(str(row[key] or "") for key in frame.row_key) for row in some],
                     [row["intensity"] for row in some],
                     [row["tflops_per_second"] for row in some],
                     [row["work_kernel_ns"] / longest for row in some],
@@ -181,7 +182,10 @@ def _answer(frame: Frame) -> list[Notice]:
     row = max(rows, key=lambda each: each["work_kernel_ns"] * (1 - each["peak_ratio"]), default=None)
     if row is None:
         return []
-    text = "{name} is furthest from the limit of the device: it takes {work_kernel_ns} at {peak_ratio} of the peak."
+    text = (
+        f"{{name}} is furthest from the limit of the device: it takes {{work_kernel_ns}}{PER_STEP} at {{peak_ratio}} "
+        "of the peak."
+    )
     values = {key: row[key] for key in ("name", "work_kernel_ns", "peak_ratio")}
     return [Notice("roofline", "info", text, "", METRICS.measured(**values))]
 
