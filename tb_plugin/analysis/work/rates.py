@@ -33,7 +33,9 @@ METRICS = {
         {"bound": ("Limited by", "compute or memory; far from both: short (below 5 µs) or neither.")},
     ),
 }
-COLUMNS = tuple(METRICS)
+COLUMNS = ("peak_ratio", "bound", "tflops_per_second", "moved_bandwidth", "covered_ratio")
+# Columns that a table hides at first if it shows more than rates.
+HIDDEN = ("tflops_per_second", "moved_bandwidth", "covered_ratio")
 # A higher share of the peak is an error of the formula or of a clock, or data in a cache.
 MAX_PEAK_RATIO = 1.05
 # Below this share of the peak, neither compute nor memory is the limit.

@@ -20,7 +20,7 @@ from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.analysis.work.operator_work import selected_work
-from tb_plugin.analysis.work.rates import COLUMNS, WorkSums, kernel_work, rates
+from tb_plugin.analysis.work.rates import COLUMNS, HIDDEN, WorkSums, kernel_work, rates
 from tb_plugin.analysis.work.rates import METRICS as OF_WORK
 from tb_plugin.analysis.work_answers import kernels_answer
 from tb_plugin.errors import BadRequest
@@ -222,7 +222,7 @@ def _copies(trace: TraceTable, copies: Int64) -> Frame:
 def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...], units: str = "") -> Frame:
     if not units:  # no device has any
         keys = [key for key in keys if key not in ("uses_matrix_unit", "matrix_eligible")]
-    hidden: tuple[str, ...] = ("class_title", "class_by", "readable", "min_ns", "p50_ns", "matrix_eligible")
+    hidden: tuple[str, ...] = ("class_title", "class_by", "readable", "min_ns", "p50_ns", "matrix_eligible", *HIDDEN)
     present = [key for key in keys if key in row_key or not _always_null(table[key])]
     hidden += tuple(key for key in row_key if _always_null(table[key]))
     shown: list[Column] = METRICS.columns(

@@ -16,6 +16,7 @@ from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.analysis.work.operator_work import OperatorWork, selected_work
 from tb_plugin.analysis.work.rates import COLUMNS as RATE_COLUMNS
+from tb_plugin.analysis.work.rates import HIDDEN as HIDDEN_RATES
 from tb_plugin.analysis.work.rates import joined_work, rates
 from tb_plugin.analysis.work_answers import METRICS as ANSWER_METRICS
 from tb_plugin.analysis.work_answers import answer, device_word
@@ -185,10 +186,11 @@ def _tree(
 
 
 def _ordered(keys: list[str], has_layers: bool) -> list[str]:
-    """Returns the columns of the tree: times first, forward before backward, then the rest."""
+    """Returns the columns of the tree: times and limits first, forward before backward, then the rest."""
     times = [key for key in TIMES if key in keys]
-    more = ["module_share", *(["layer_mean_ns", "layer_spread"] if has_layers else [])]
-    rest = [key for key in keys[1:] if key not in times]
+    first = [key for key in ("peak_ratio", "bound") if key in keys]
+    more = ["module_share", *first, *(["layer_mean_ns", "layer_spread"] if has_layers else [])]
+    rest = [key for key in keys[1:] if key not in (*times, *first)]
     return [keys[0], times[0], *more, *times[1:], *rest, *(["layers"] if has_layers else [])]
 
 
@@ -255,7 +257,7 @@ def _totals(trace: TraceTable, calls: HostCalls, compiled: Compiled, keys: list[
     return Frame(
         name="modules",
         title="Modules",
-        columns=METRICS.columns(*keys, hidden=("covered_ratio",), share=("device_self_ns", "host_self_ns")),
+        columns=METRICS.columns(*keys, hidden=HIDDEN_RATES, share=("device_self_ns", "host_self_ns")),
         data=sorted_by(table, [(first, "descending"), ("module", "ascending")]),
         row_key=("module",),
         name_column="module",

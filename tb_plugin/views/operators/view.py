@@ -24,6 +24,7 @@ from tb_plugin.analysis.unattributed_kernels import kernels_without, reason_brea
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.analysis.work.operator_work import kernel_time, operator_work
 from tb_plugin.analysis.work.rates import COLUMNS as RATE_COLUMNS
+from tb_plugin.analysis.work.rates import HIDDEN as HIDDEN_RATES
 from tb_plugin.analysis.work.rates import METRICS as RATES
 from tb_plugin.analysis.work.rates import WorkSums, nested_work, rates
 from tb_plugin.analysis.work_answers import METRICS as ANSWER_METRICS
@@ -251,7 +252,8 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
     table = _with_shares(table, "device_self_ns", "host_self_ns")
     first = "device_self_ns" if shown.device else "host_self_ns"
     order = [(first, "descending"), ("host_self_ns", "descending"), *((key, "ascending") for key in row_key)]
-    hidden: tuple[str, ...] = ("runtime_self_ns", "matrix_eligible", "matrix_total_ratio", "has_stack", "covered_ratio")
+    hidden: tuple[str, ...] = ("runtime_self_ns", "matrix_eligible", "matrix_total_ratio", "has_stack")
+    hidden += HIDDEN_RATES
     hidden += ("core_eligible", "core_self_ns", "core_total_ns", "core_total_ratio")
     hidden += ("matrix_self_ratio",) if shown.cores else ()
     share = tuple(key for key in keys if key in ("device_self_ns", "host_self_ns"))

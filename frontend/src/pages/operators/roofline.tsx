@@ -15,6 +15,7 @@ import { splitList } from '../../state/tensorboardHash'
 import { setRoute, useRoute } from '../../state/urlState'
 import { Card } from '../../widgets/basics'
 import { ScatterPlot } from '../../widgets/scatter'
+import layoutCss from '../../widgets/layout.module.css'
 
 const VIEW = 'roofline'
 const GROUPS = [{ table: VIEW, label: 'Rates by operator and input shape' }]
@@ -31,11 +32,11 @@ export function Roofline({ base }: PageProps) {
       top={(view) => {
         const chart = payloadByName(view, 'chart', 'scatter')
         return (
-          <>
+          <div className={layoutCss.column}>
             <SummaryCard view={view} />
             <NoticesCard view={view} name="notes" />
             {chart && <DotsCard chart={chart} base={base} />}
-          </>
+          </div>
         )
       }}
       groups={GROUPS}
