@@ -23,8 +23,8 @@ METRICS = {
         CHOSEN,
         "ratio",
         {
-            "peak_ratio": ("Peak share", "Least time per kernel time; empty above 105 %."),
-            "covered_ratio": ("Kernel time covered", "Kernel time of calls with known FLOPs and bytes."),
+            "peak_ratio": ("Peak share", "Time at peak rates divided by kernel time; empty above 105 %."),
+            "covered_ratio": ("Kernel time covered", "Share of kernel time with known FLOPs."),
         },
     ),
     **define(
@@ -97,7 +97,7 @@ def no_work(count: int) -> WorkSums:
     return WorkSums(*(np.zeros(count) for _ in WorkSums.__struct_fields__))
 
 
-def joined_work(first: WorkSums, second: WorkSums) -> WorkSums:
+def concatenated_work(first: WorkSums, second: WorkSums) -> WorkSums:
     """Returns the rows of both."""
     names = WorkSums.__struct_fields__
     return WorkSums(*(np.concatenate((getattr(first, name), getattr(second, name))) for name in names))

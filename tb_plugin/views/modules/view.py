@@ -17,7 +17,7 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.analysis.work.operator_work import OperatorWork, selected_work
 from tb_plugin.analysis.work.rates import COLUMNS as RATE_COLUMNS
 from tb_plugin.analysis.work.rates import HIDDEN as HIDDEN_RATES
-from tb_plugin.analysis.work.rates import joined_work, rates
+from tb_plugin.analysis.work.rates import concatenated_work, rates
 from tb_plugin.analysis.work_answers import METRICS as ANSWER_METRICS
 from tb_plugin.analysis.work_answers import answer, device_word
 from tb_plugin.lib.arrays import Bool, Int32, Int64
@@ -163,7 +163,7 @@ def _tree(
         code["regions"] = [*code["regions"], *([None] * len(regions))]
         code["region"] = [*([None] * len(nodes)), *numbers]
         data = {key: np.concatenate((values, regions.sums[key])) for key, values in data.items()}
-        rated = joined_work(rated, regions.rated)
+        rated = concatenated_work(rated, regions.rated)
         keys = [*keys, "region"]
     layers = layers_of(names[: len(nodes)], parent)
     names, keys = names + layers.names, _ordered(keys, len(layers) > 0)

@@ -62,7 +62,9 @@ class ModelFlops(msgspec.Struct, frozen=True, eq=False):
         least, again = float(self.least_ns.sum()), float(self.recomputed_ns.sum())
         note = f"{100 * self.covered_ratio:.0f} % of kernel time covered"
         found = [METRICS.figure("mfu", least / length, note=note, window=window)]
-        return [*found, METRICS.figure("hfu", (least + again) / length, window=window)] if again else found
+        if again:
+            found.append(METRICS.figure("hfu", (least + again) / length, note="with recomputation", window=window))
+        return found
 
 
 def model_flops(trace: TraceTable, steps: tuple[str, ...] | None, breakdown: StepShares) -> ModelFlops:

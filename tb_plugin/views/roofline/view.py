@@ -33,11 +33,11 @@ METRICS = SHARED.adding(
         {
             "gflops": ("GFLOP", "10^9 floating-point operations.", SUM),
             "intensity": ("FLOP/byte", "FLOPs divided by bytes."),
-            "peak_tflops_per_second": ("Peak TFLOP/s", "Peak rate in this number format."),
+            "peak_tflops_per_second": ("Peak TFLOP/s", "Peak rate of the format."),
         },
     ),
-    define(CHOSEN, "bytes", {"moved_bytes": ("Bytes", "Inputs and outputs, each counted once.", SUM)}),
-    define(CHOSEN, "count", {"work_calls": ("Calls", "Calls with known FLOPs and bytes.", SUM)}),
+    define(CHOSEN, "bytes", {"moved_bytes": ("Bytes", "Inputs and outputs, counted once.", SUM)}),
+    define(CHOSEN, "count", {"work_calls": ("Calls", "Calls with known FLOPs.", SUM)}),
     define(CHOSEN, "text", {"number_format": ("Format", "Number format; fp16: 16 bits.")}),
 )
 # Rows with the most kernel time that the chart shows.
