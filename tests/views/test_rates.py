@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tb_plugin.analysis.operator_calls import operator_calls
 from tb_plugin.analysis.selection import select_rows
-from tb_plugin.analysis.work.operator_work import kernel_time, operator_work
+from tb_plugin.analysis.work.operator_work import operator_work
 from tb_plugin.analysis.work.rates import kernel_work, nested_work
 from tb_plugin.model.trace.schema import EventKind
 from tests.builders import TraceBuilder, figures, kernel, part, row, rows, trace
@@ -84,6 +84,13 @@ def test_above_the_peak_and_without_devices_no_share_is_shown() -> None:
     on_host = trace().op("aten::mm", 0, 9, shapes=[[64, 64]] * 2, **{"Input type": [F32, F32]}).table()
     columns = part(on_host, "operators").frames["operators"].data.column_names
     assert "peak_ratio" not in columns and "bound" not in columns
+
+
+def test_collectives_are_no_part_of_the_kernel_time() -> None:
+    builder = trace().op("aten::linear", 0, 100)
+    product(builder, 1, 200, 4096).op("c10d::allreduce_", 30, 8).launches(kernel("ncclDevKernel_AllReduce", 700, 600))
+    found = {each["name"]: each["covered_ratio"] for each in rows(on_h100(builder), "operators", "operators")}
+    assert found == {"aten::linear": 1, "aten::matmul": 1, "aten::mm": 1, "c10d::allreduce_": None}
 
 
 def test_a_kernel_has_rates_if_it_is_always_the_only_one_of_its_operator() -> None:
@@ -193,16 +200,16 @@ def test_flops_of_the_leaves_are_those_of_the_roofline(blocks: list[tuple[bool, 
     table = on_h100(builder.op("aten::mm", at, 9, shapes=[[8, 8]] * 2, **{"Input type": [F16, F16]}).launches(kernel()))
     selection = select_rows(table, None)
     calls, kernels = operator_calls(table, selection), selection.of(table, EventKind.KERNEL)
-    work = operator_work(table, calls, kernels)
-    every = nested_work(work, calls, kernel_time(table, calls, kernels))
-    top = calls.parent < 0
+    work = operator_work(table, None)
+    every = nested_work(table, work, calls, kernels)
+    top = calls.parent[every.call] < 0
+    one = kernel_work(table, work, kernels, np.zeros(len(kernels), np.int64), 1)
     for key in ("flops", "bytes", "kernel_ns", "least_ns"):
-        total = getattr(kernel_work(table, work, kernels), key).sum()
-        assert getattr(every, key)[top].sum() == pytest.approx(total)
+        inside = every.with_nested(getattr(every.work, key), every.place)
+        assert inside[top].sum() == pytest.approx(getattr(one, key)[0])
     total = part(table, "roofline").facts["roofline.flops"]
-    assert every.flops[top].sum() == pytest.approx(total, abs=1)
-    assert (every.kernel_ns <= every.total_ns).all()
-    assert (np.nan_to_num(every.least_ns) >= 0).all()
+    assert every.work.flops.sum() == pytest.approx(total, abs=1)
+    assert (every.with_nested(every.work.kernel_ns, every.place) <= calls.kernel_total_ns[every.call]).all()
     if not any(has_formula for has_formula, _ in blocks):
         leaves = [each for each in rows(table, "operators", "operators") if each["name"] != "block"]
         flops = sum(

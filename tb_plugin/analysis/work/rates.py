@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from tb_plugin.analysis.forest import Forest, with_ancestors
 from tb_plugin.analysis.metrics import CHOSEN, define
-from tb_plugin.analysis.operator_calls import Calls, call_nesting
+from tb_plugin.analysis.operator_calls import Calls
 from tb_plugin.analysis.work.operator_work import OperatorWork
-from tb_plugin.lib.arrays import Float64, Int64
+from tb_plugin.lib.arrays import Bool, Float64, Int64
+from tb_plugin.lib.groupby import Groups, Whole, places_of, sum_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 
@@ -80,7 +81,7 @@ def work_sums(work: OperatorWork) -> WorkSums:
 
     kernel_ns = work.kernel_ns.astype(np.float64)
     return WorkSums(
-        calls=np.ones(len(work.call)),
+        calls=np.ones(len(work.row)),
         flops=work.flops,
         bytes=work.bytes,
         kernel_ns=kernel_ns,
@@ -103,30 +104,65 @@ def concatenated_work(first: WorkSums, second: WorkSums) -> WorkSums:
     return WorkSums(*(np.concatenate((getattr(first, name), getattr(second, name))) for name in names))
 
 
-def nested_work(work: OperatorWork, calls: Calls, kernel_ns: Int64) -> WorkSums:
-    """Returns the work of all calls, with that of nested calls. ``kernel_ns``: kernel time of each call.
+class NestedWork(msgspec.Struct, frozen=True, eq=False):
+    """Work of calls, with that of nested calls.
 
     A call that runs all kernels of its caller has the work of its caller.
     """
-    at = _innermost(work.call, calls)
-    rows, above = with_ancestors(calls.parent, at)
-    forest = Forest(above)
-    place = np.searchsorted(rows, at)
 
-    def spread(values: Float64) -> Float64:
-        own, found = np.zeros(len(rows)), np.zeros(len(calls.parent))
-        own[place] = values
-        found[rows] = forest.sums(own)
-        return found
+    calls: Calls
+    work: WorkSums
+    place: Int64
+    """Index in ``call`` of each call with work."""
+    call: Int64
+    """Indices in ``calls`` of the calls with work or collectives, and of their ancestors."""
+    forest: Forest
+    """The forest of ``call``."""
+    collective_place: Int64
+    """Index in ``call`` of each call that launched collectives."""
+    collective_ns: Float64
 
-    return msgspec.structs.replace(work_sums(work).each(spread), total_ns=kernel_ns.astype(np.float64))
+    def grouped(self, groups: Groups, counted: Bool) -> WorkSums:
+        """Returns the work of groups of ``calls``. ``counted``: the outermost calls of each group."""
+        some = counted[self.call]
+        of = groups.of[self.call[some]]
+
+        def total(values: Float64, place: Int64 = self.place) -> Float64:
+            return np.bincount(of, self.with_nested(values, place)[some], len(groups)).astype(np.float64)
+
+        total_ns = groups.sum(np.where(counted, self.calls.kernel_total_ns, 0))
+        collective_ns = total(self.collective_ns, self.collective_place)
+        return msgspec.structs.replace(self.work.each(total), total_ns=total_ns - collective_ns)
+
+    def with_nested(self, values: Float64, place: Int64) -> Float64:
+        """Returns the sum of ``values`` in and below each of ``call``."""
+        return self.forest.sums(np.bincount(place, values, len(self.call)).astype(np.float64))
+
+
+def nested_work(trace: TraceTable, work: OperatorWork, calls: Calls, kernels: Int64) -> NestedWork:
+    """Returns the work of ``calls``. ``kernels``: the selected kernels."""
+    recorded = calls.row[calls.row != MISSING]
+    at = _innermost(np.searchsorted(recorded, work.row), calls)
+    collective = kernels[trace.is_collective[kernels]]
+    owner = places_of(recorded, len(trace))[trace.operator[collective]]
+    collective, owner = collective[owner != MISSING], owner[owner != MISSING]
+    rows, above = with_ancestors(calls.parent, np.concatenate((at, owner)))
+    return NestedWork(
+        calls=calls,
+        work=work_sums(work),
+        place=np.searchsorted(rows, at),
+        call=rows,
+        forest=Forest(above),
+        collective_place=np.searchsorted(rows, owner),
+        collective_ns=trace.dur_ns[collective].astype(np.float64),
+    )
 
 
 def _innermost(call: Int64, calls: Calls) -> Int64:
     """Returns the innermost call that runs all kernels of each call."""
     total, parent = calls.kernel_total_ns, calls.parent
     whole = np.flatnonzero((parent != MISSING) & (total > 0) & (total == total[parent]))
-    below = np.full(len(parent), MISSING, np.int64)
+    below = np.full(len(parent), MISSING, np.int32)
     below[parent[whole]] = whole
     found = call.copy()
     while (inner := np.flatnonzero(below[found] != MISSING)).size:
@@ -134,27 +170,25 @@ def _innermost(call: Int64, calls: Calls) -> Int64:
     return found
 
 
-def kernel_work(trace: TraceTable, work: OperatorWork, kernels: Int64) -> WorkSums:
-    """Returns the work of each kernel: the part of its call in proportion to time. Collectives have no time."""
-    of = _calls_of(trace, work, kernels)
-    counted = ~trace.is_collective[kernels] & (trace.launch[kernels] != MISSING)
-    time = np.where(counted, trace.dur_ns[kernels], 0).astype(np.float64)
-    part = np.where(of == MISSING, 0.0, time / np.append(work.kernel_ns, 1)[of])
-    found = work_sums(work).each(lambda values: np.append(values, 0.0)[of] * part)
-    return msgspec.structs.replace(found, total_ns=time)
+def kernel_work(trace: TraceTable, work: OperatorWork, kernels: Int64, of: Whole, count: int) -> WorkSums:
+    """Returns the work of groups of kernels; ``of``: the group of each kernel (-1 = none).
 
+    A kernel has the part of its call in proportion to its time. Collectives have no time.
+    """
+    place = np.searchsorted(work.kernel, kernels)
+    has_work = np.append(work.kernel, MISSING)[place] == kernels
+    some = has_work & (of != MISSING)
+    call = work.kernel_call[place[some]]
+    part = trace.dur_ns[kernels[some]] / work.kernel_ns[call]
+    groups = of[some]
+    calls = work_sums(work)
 
-def _calls_of(trace: TraceTable, work: OperatorWork, kernels: Int64) -> Int64:
-    """Returns the index in ``work`` of the call around each kernel; -1 = none."""
-    place = np.full(len(trace) + 1, MISSING, np.int64)
-    place[work.row] = np.arange(len(work.row))
-    above = call_nesting(trace).call
-    call = trace.operator[kernels].astype(np.int64)
-    found: Int64 = place[call]
-    while (outside := np.flatnonzero((found == MISSING) & (call != MISSING))).size:
-        call[outside] = above[call[outside]]
-        found[outside] = place[call[outside]]
-    return found
+    def total(values: Float64) -> Float64:
+        return np.bincount(groups, values[call] * part, count).astype(np.float64)
+
+    counted = (of != MISSING) & ~trace.is_collective[kernels] & (trace.launch[kernels] != MISSING)
+    total_ns = sum_by(of[counted], trace.dur_ns[kernels[counted]], count).astype(np.float64)
+    return msgspec.structs.replace(calls.each(total), total_ns=total_ns)
 
 
 def rates(sums: WorkSums) -> dict[str, pa.Array]:

@@ -19,8 +19,8 @@ from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.analysis.work.operator_work import selected_work
-from tb_plugin.analysis.work.rates import COLUMNS, HIDDEN, WorkSums, kernel_work, rates
+from tb_plugin.analysis.work.operator_work import OperatorWork, operator_work
+from tb_plugin.analysis.work.rates import COLUMNS, HIDDEN, kernel_work, rates
 from tb_plugin.analysis.work.rates import METRICS as OF_WORK
 from tb_plugin.analysis.work_answers import kernels_answer
 from tb_plugin.errors import BadRequest
@@ -73,7 +73,7 @@ class Kernels(DeclaredView, entry=VIEW):
         kernels = _counted(trace, selection.of(trace, EventKind.KERNEL), params)
         units = matrix_units(trace, kernels)
         times = class_time(trace, kernels)
-        work = kernel_work(trace, selected_work(trace, *selection.chosen), kernels)
+        work = operator_work(trace, *selection.chosen)
         copies = selection.of(trace, EventKind.MEMCPY, EventKind.MEMSET)
         frames = {
             "kernels": _by_name(trace, kernels, units, work),
@@ -122,14 +122,15 @@ def _weighted(groups: Groups, values: Float64, dur: Int64) -> pa.Array:
     return pa.array(ratio(weighted, groups.sum(dur)))
 
 
-def _rates(groups: Groups, work: WorkSums) -> dict[str, pa.Array]:
+def _rates(trace: TraceTable, kernels: Int64, groups: Groups, work: OperatorWork) -> dict[str, pa.Array]:
     """Returns the rates of rows whose kernels are each the only kernel of their operator call."""
-    # Work is split by time among the kernels of one call, which says nothing about each of them.
-    is_split = groups.any((work.calls < 1) & (work.total_ns > 0))
-    return rates(work.each(lambda values: np.where(is_split, 0.0, groups.sum_real(values))))
+    sums = kernel_work(trace, work, kernels, groups.of, len(groups))
+    lone = work.kernel[np.bincount(work.kernel_call)[work.kernel_call] == 1]
+    is_lone = np.bincount(groups.of[np.isin(kernels, lone)], minlength=len(groups)) == groups.count()
+    return rates(sums.each(lambda values: np.where(is_lone, values, 0.0)))
 
 
-def _columns(trace: TraceTable, kernels: Int64, groups: Groups, work: WorkSums) -> dict[str, pa.Array]:
+def _columns(trace: TraceTable, kernels: Int64, groups: Groups, work: OperatorWork) -> dict[str, pa.Array]:
     dur, names = trace.dur_ns[kernels], trace.name[kernels][groups.first]
     blocks, occupancy = (
         np.asarray(_section(trace, key, np.nan)[kernels], np.float64) for key in ("blocks_per_sm", "occupancy")
@@ -141,7 +142,7 @@ def _columns(trace: TraceTable, kernels: Int64, groups: Groups, work: WorkSums) 
         "mean_blocks_per_sm": _weighted(groups, blocks, dur),
         "mean_occupancy": _weighted(groups, occupancy, dur),
         "uses_matrix_unit": matrix_uses(groups, trace.uses_matrix_unit[kernels]),
-        **_rates(groups, work),
+        **_rates(trace, kernels, groups, work),
         "class": pa.array([word_of(each) for each in classes.of(names).tolist()], pa.string()),
         "class_title": pa.array([title_of(each) for each in classes.of(names).tolist()], pa.string()),
         "class_by": pa.array(classes.reasons(trace, names), pa.large_string()),
@@ -152,13 +153,13 @@ def _columns(trace: TraceTable, kernels: Int64, groups: Groups, work: WorkSums) 
 _EFFICIENCY = (*RATES, "mean_blocks_per_sm", "mean_occupancy", "uses_matrix_unit")
 
 
-def _by_name(trace: TraceTable, kernels: Int64, units: str, work: WorkSums) -> Frame:
+def _by_name(trace: TraceTable, kernels: Int64, units: str, work: OperatorWork) -> Frame:
     data = _columns(trace, kernels, group(trace.name[kernels]), work)
     keys = ["name", "class", *STATISTICS, *_EFFICIENCY, "class_title", "class_by", "readable"]
     return _frame("kernels", "Kernels", keys, pa.table(data), ("name",), units)
 
 
-def _by_launch(trace: TraceTable, kernels: Int64, units: str, work: WorkSums) -> Frame:
+def _by_launch(trace: TraceTable, kernels: Int64, units: str, work: OperatorWork) -> Frame:
     operator = operator_names(trace, kernels)
     launch = {key: np.asarray(_section(trace, key)[kernels], np.int64) for key in LAUNCH}
     groups = group(trace.name[kernels], operator, *launch.values())

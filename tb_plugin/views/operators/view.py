@@ -22,11 +22,11 @@ from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.unattributed_kernels import kernels_without, reason_breakdown, reason_times
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.analysis.work.operator_work import kernel_time, operator_work
+from tb_plugin.analysis.work.operator_work import operator_work
 from tb_plugin.analysis.work.rates import COLUMNS as RATE_COLUMNS
 from tb_plugin.analysis.work.rates import HIDDEN as HIDDEN_RATES
 from tb_plugin.analysis.work.rates import METRICS as RATES
-from tb_plugin.analysis.work.rates import WorkSums, nested_work, rates
+from tb_plugin.analysis.work.rates import NestedWork, nested_work, rates
 from tb_plugin.analysis.work_answers import METRICS as ANSWER_METRICS
 from tb_plugin.analysis.work_answers import answer, operators_answer
 from tb_plugin.lib.arrays import Bool, Int64
@@ -95,8 +95,8 @@ class Operators(DeclaredView, entry=VIEW):
         kernels = selection.of(trace, EventKind.KERNEL)
         units = matrix_units(trace, kernels) if stated is None else ""
         cores = trace.recorder.kernels.counted_word if has_device else ""
-        work = operator_work(trace, calls, kernels)
-        rated = nested_work(work, calls, kernel_time(trace, calls, kernels)) if len(work.call) else None
+        work = operator_work(trace, *selection.chosen)
+        rated = nested_work(trace, work, calls, kernels) if len(work.row) else None
         shown = _Shown(has_device, units, cores, bool(calls.runtime_self_ns.any()), bool(len(calls.enclosed)))
         frames = {
             "operators": _by(calls, shown, "operators", "Operators", ("name",), rated),
@@ -130,7 +130,7 @@ class Operators(DeclaredView, entry=VIEW):
 
 
 def _by(
-    calls: Calls, shown: _Shown, name: str, title: str, keys: tuple[str, ...], rated: WorkSums | None = None
+    calls: Calls, shown: _Shown, name: str, title: str, keys: tuple[str, ...], rated: NestedWork | None = None
 ) -> Frame:
     by_stack = "call_stack" in keys
     some: Bool | slice = calls.stack != MISSING if by_stack else slice(None)
@@ -139,7 +139,7 @@ def _by(
     counted = outermost_of(calls.name if by_stack else groups.of, calls.spans, calls.parent)
     data = _sums(calls, groups, counted, some)
     if rated is not None:
-        data |= rates(rated.each(lambda values: groups.sum_real(np.where(counted, values, 0.0))))
+        data |= rates(rated.grouped(groups, counted))
     for key in keys:
         first = ids[key][some][groups.first]
         texts = pa.array(calls.stacks, pa.large_string()) if key == "call_stack" else calls.texts

@@ -91,7 +91,6 @@ class Overview(DeclaredView, entry=VIEW):
         on_devices = run(
             "Device time per step", lambda: steps_of_devices(trace, steps, params.steps), OfDevices({}, {}, {})
         )
-        flops = run("MFU", lambda: model_flops(trace, params.steps, breakdown) if known and times else None, None)
         out = left_out(params)
         # The cost comes first: it needs the most memory, and findings leave large caches.
         verdict = run("Verdict", lambda: verdict_of(trace, params.steps) if known else None, None)
@@ -99,6 +98,7 @@ class Overview(DeclaredView, entry=VIEW):
         findings = run("Findings", lambda: findings_of(trace, params.steps, out), None)
         if findings is not None:
             parts.failures += findings.failures
+        flops = run("MFU", lambda: model_flops(trace, params.steps, breakdown) if known and times else None, None)
 
         def headline() -> Card:
             if not known:

@@ -9,13 +9,12 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.metrics import CHOSEN, PER_STEP, SHARED, SUM, define
-from tb_plugin.analysis.operator_calls import Calls, operator_calls
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.analysis.work.operator_work import OperatorWork, operator_work
+from tb_plugin.analysis.work.operator_work import NUMBER_FORMATS, OperatorWork, operator_work
 from tb_plugin.analysis.work.rates import MAX_PEAK_RATIO, nullable, rates, work_sums
 from tb_plugin.analysis.work.rates import METRICS as RATES
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -51,9 +50,8 @@ class Roofline(DeclaredView, entry=VIEW):
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         selection = select_rows(trace, *params.chosen)
-        calls = operator_calls(trace, selection)
-        work = operator_work(trace, calls, selection.of(trace, EventKind.KERNEL))
-        frame, above = _table(calls, work)
+        work = operator_work(trace, *selection.chosen)
+        frame, above = _table(trace, work)
         flops, moved, kernel_ns = float(work.flops.sum()), float(work.bytes.sum()), int(work.kernel_ns.sum())
         ratio = float(work_sums(work).each(lambda values: values.sum(keepdims=True)).peak_ratio[0])
         figures = METRICS.measured(
@@ -67,7 +65,7 @@ class Roofline(DeclaredView, entry=VIEW):
         }
         if answer := _answer(frame):
             payloads["answer"] = Notices("answer", "Roofline", "answer", answer)
-        if chart := _chart(frame, calls, work):
+        if chart := _chart(frame, trace, work):
             payloads["chart"] = chart
         if notes := _notes(trace, above):
             payloads["notes"] = Notices("notes", "About these rates", "data", notes)
@@ -75,18 +73,16 @@ class Roofline(DeclaredView, entry=VIEW):
         return Part(selection.coverage, facts, with_sql({"roofline": frame}, params), payloads, (*payloads, "roofline"))
 
 
-def _table(calls: Calls, work: OperatorWork) -> tuple[Frame, int]:
+def _table(trace: TraceTable, work: OperatorWork) -> tuple[Frame, int]:
     """Returns the table, and the number of its rows above the peak."""
-    name, shape = calls.name[work.call], calls.shape[work.call]
-    formats = np.array(work.number_format, dtype=np.str_)
-    _, number = np.unique(formats, return_inverse=True)
-    groups = group(name, shape, number.astype(np.int64))
+    name, shape = trace.name[work.row], trace.operators.shapes[places_of(trace.operators.row, len(trace))[work.row]]
+    groups = group(name, shape, work.number_format)
     sums = work_sums(work).each(groups.sum_real)
     found = rates(sums)
     data = {
-        "name": calls.texts.take(name[groups.first]),
-        "input_shape": calls.texts.take(shape[groups.first]),
-        "number_format": pa.array(formats[groups.first].tolist(), pa.string()),
+        "name": trace.strings.take(name[groups.first]),
+        "input_shape": trace.strings.take(shape[groups.first]),
+        "number_format": pa.array(NUMBER_FORMATS, pa.string()).take(work.number_format[groups.first]),
         "work_calls": pa.array(groups.count()),
         "work_kernel_ns": pa.array(groups.sum(work.kernel_ns)),
         "gflops": pa.array(sums.flops / 1e9),
@@ -120,14 +116,14 @@ def _table(calls: Calls, work: OperatorWork) -> tuple[Frame, int]:
     return frame, int(above.sum())
 
 
-def _chart(frame: Frame, calls: Calls, work: OperatorWork) -> Scatter | None:
+def _chart(frame: Frame, trace: TraceTable, work: OperatorWork) -> Scatter | None:
     """Returns the rates over the intensity, below the limits of the device; None without any FLOPs."""
     least_ns = MIN_DOT_SHARE * int(work.kernel_ns.sum())
     rows = [row for row in frame.data.slice(0, MAX_DOTS).to_pylist() if row["gflops"] and row["intensity"]]
     rows = [row for row in rows if row["work_kernel_ns"] >= least_ns]
     if not rows:
         return None
-    matrix = set(calls.texts.take(np.unique(calls.name[work.call[work.is_matrix]])).to_pylist())
+    matrix = set(trace.strings.take(np.unique(trace.name[work.row[work.is_matrix]])).to_pylist())
     longest = max(row["work_kernel_ns"] for row in rows)
     kinds = (("Matrix products, convolutions, attention", "matrix", True), ("Other operators", "elementwise", False))
     groups = []
@@ -162,11 +158,12 @@ def _chart(frame: Frame, calls: Calls, work: OperatorWork) -> Scatter | None:
 def _limits(work: OperatorWork, low: float, high: float) -> list[Limit]:
     """Returns the limits of the device for each number format, between these intensities."""
     formats: dict[tuple[float, float], set[str]] = {}
-    for flops, moved, of, is_matrix in zip(
-        work.peak_flops.tolist(), work.peak_bytes.tolist(), work.number_format, work.is_matrix.tolist(), strict=True
-    ):
+    some = group(work.peak_flops.view(np.int64), work.peak_bytes.view(np.int64), work.number_format, work.is_matrix * 1)
+    for at in some.first.tolist():
+        flops, moved = float(work.peak_flops[at]), float(work.peak_bytes[at])
         if not math.isnan(flops + moved):
-            formats.setdefault((flops, moved), set()).add(of if is_matrix else "other operators")
+            name = NUMBER_FORMATS[work.number_format[at]] if work.is_matrix[at] else "other operators"
+            formats.setdefault((flops, moved), set()).add(name)
     limits = []
     for (flops, moved), names in sorted(formats.items(), reverse=True):
         ridge = flops / moved
