@@ -168,6 +168,20 @@ def test_the_utilization_needs_known_flops_and_peaks() -> None:
     assert found.frames["steps"].data["mfu"].to_pylist() == [pytest.approx(LEAST_NS / 1e6), None]
     unknown = part(two_steps().device(0, name="Future GPU").table(), "overview")
     assert "mfu" not in figures(unknown.payloads["headline"])
+    # Double precision has no peak here.
+    builder = two_steps()
+    builder.op("aten::mm", 1300, 8, shapes=[[64, 64]] * 2, **{"Input type": ["double", "double"]})
+    found = part(on_h100(builder.launches(kernel("dgemm", 900, 2100))), "overview")
+    assert "mfu" not in figures(found.payloads["headline"])
+
+
+def test_several_devices_share_the_step() -> None:
+    builder = trace().step(1, 0, 1000)
+    product(builder, 10, 200, 4096)
+    builder.op("aten::mm", 500, 8, shapes=[[4096, 4096]] * 2, **{"Input type": [F16, F16]})
+    builder.launches(kernel("gemm", 200, 510, device=1)).device(1, name=H100, computeMajor=9)
+    found = figures(part(on_h100(builder), "overview").payloads["headline"])
+    assert found["mfu"] == pytest.approx(2 * LEAST_NS / (2 * 1e6))
 
 
 def test_recomputation_counts_as_hardware_utilization_only() -> None:
