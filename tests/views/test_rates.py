@@ -81,6 +81,13 @@ def test_above_the_peak_and_without_devices_no_share_is_shown() -> None:
     unknown = row(product(trace(), 0, 200, 4096).device(0, name="Future GPU").table(), "operators", name="aten::mm")
     assert unknown["tflops_per_second"] > 0
     assert (unknown["peak_ratio"], unknown["bound"]) == (None, None)
+    columns = [
+        each.metric.key
+        for each in part(product(trace(), 0, 200, 4096).device(0, name="Future GPU").table(), "operators")
+        .frames["operators"]
+        .columns
+    ]
+    assert "tflops_per_second" in columns and "peak_ratio" not in columns and "bound" not in columns
     on_host = trace().op("aten::mm", 0, 9, shapes=[[64, 64]] * 2, **{"Input type": [F32, F32]}).table()
     columns = part(on_host, "operators").frames["operators"].data.column_names
     assert "peak_ratio" not in columns and "bound" not in columns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -201,6 +201,11 @@ def rates(sums: WorkSums) -> dict[str, pa.Array]:
         "covered_ratio": nullable(_divided(sums.kernel_ns, sums.total_ns)),
         "bound": pa.array(_bounds(sums, ratio), pa.string()),
     }
+
+
+def without_empty(keys: Sequence[str], found: Mapping[str, pa.Array]) -> list[str]:
+    """Returns ``keys`` without the rates of which no row has a value."""
+    return [key for key in keys if key not in COLUMNS or (key in found and found[key].null_count < len(found[key]))]
 
 
 def nullable(values: Float64) -> pa.Array:

@@ -17,7 +17,7 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.analysis.work.operator_work import OperatorWork, operator_work
 from tb_plugin.analysis.work.rates import COLUMNS as RATE_COLUMNS
 from tb_plugin.analysis.work.rates import HIDDEN as HIDDEN_RATES
-from tb_plugin.analysis.work.rates import concatenated_work, rates
+from tb_plugin.analysis.work.rates import concatenated_work, rates, without_empty
 from tb_plugin.analysis.work_answers import METRICS as ANSWER_METRICS
 from tb_plugin.analysis.work_answers import answer, device_word
 from tb_plugin.lib.arrays import Bool, Int32, Int64
@@ -61,7 +61,7 @@ class Modules(DeclaredView, entry=VIEW):
         calls = host_calls(trace, selection, called_modules(trace, rows))
         compiled = compiled_in(trace, selection, calls)
         work = operator_work(trace, *selection.chosen)
-        keys = [*_columns(calls, len(work.row) > 0), *(("compiled_code", "regions") if compiled else ())]
+        keys = [*_columns(calls), *(("compiled_code", "regions") if compiled else ())]
         frames = {"modules": _totals(trace, calls, compiled, keys, work)}
         payloads: dict[str, Payload] = {}
         if len(calls.row):
@@ -91,14 +91,14 @@ class Modules(DeclaredView, entry=VIEW):
         )
 
 
-def _columns(calls: HostCalls, has_work: bool) -> list[str]:
+def _columns(calls: HostCalls) -> list[str]:
     backward = bool(calls.backward_host.any() or calls.backward_device.any())
     keys = ["module", "calls", *(["replayed_calls"] if len(calls.enclosed) else [])]
     if calls.device.any() or calls.backward_device.any():
         keys += ["device_total_ns", "device_self_ns"]
         keys += ["backward_device_total_ns", "backward_device_self_ns"] if backward else []
         keys += ["recomputed_device_ns"] if calls.recomputed.any() else []
-        keys += RATE_COLUMNS if has_work else ()
+        keys += RATE_COLUMNS
     keys += ["host_total_ns", "host_self_ns"]
     return [*keys, *(["backward_host_total_ns"] if backward else []), "operators"]
 
@@ -166,7 +166,8 @@ def _tree(
         rated = concatenated_work(rated, regions.rated)
         keys = [*keys, "region"]
     layers = layers_of(names[: len(nodes)], parent)
-    names, keys = names + layers.names, _ordered(keys, len(layers) > 0)
+    found = rates(rated.each(layers.real_sums))
+    names, keys = names + layers.names, _ordered(without_empty(keys, found), len(layers) > 0)
     started = np.concatenate((first, regions.first))
     opened = np.full(len(layers), np.iinfo(np.int64).max)
     inside = layers.of != MISSING
@@ -176,7 +177,7 @@ def _tree(
     widths = [key for key in TIMES if key in keys]
     values = {key: layers.sums(each).tolist() for key, each in data.items() if key in keys}
     values |= {key: [*each, *([None] * len(layers))] for key, each in code.items()}
-    values |= {key: column.to_pylist() for key, column in rates(rated.each(layers.real_sums)).items()}
+    values |= {key: column.to_pylist() for key, column in found.items()}
     values |= _layer_columns(layers, data[widths[0]], parent)
     sent: list[dict[str, Scalar]] = [
         {"module": names[node], **{key: values[key][node] for key in keys[1:]}} for node in order
@@ -251,7 +252,9 @@ def _totals(trace: TraceTable, calls: HostCalls, compiled: Compiled, keys: list[
     data: dict[str, object] = dict(sums_of(calls, groups))
     data["module"] = [module_label(trace.strings[int(i)]) for i in calls.name[groups.first]]
     data |= compiled_summary(trace, calls, compiled, groups)
-    data |= rates(called_work(trace, calls, groups, work))
+    found = rates(called_work(trace, calls, groups, work))
+    data |= found
+    keys = without_empty(keys, found)
     first = "device_total_ns" if "device_total_ns" in keys else "host_total_ns"
     table = pa.table({key: pa.array(data[key], pa.string() if key in _TEXTS else None) for key in keys})
     return Frame(

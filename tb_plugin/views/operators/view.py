@@ -26,7 +26,7 @@ from tb_plugin.analysis.work.operator_work import operator_work
 from tb_plugin.analysis.work.rates import COLUMNS as RATE_COLUMNS
 from tb_plugin.analysis.work.rates import HIDDEN as HIDDEN_RATES
 from tb_plugin.analysis.work.rates import METRICS as RATES
-from tb_plugin.analysis.work.rates import NestedWork, nested_work, rates
+from tb_plugin.analysis.work.rates import NestedWork, nested_work, rates, without_empty
 from tb_plugin.analysis.work_answers import METRICS as ANSWER_METRICS
 from tb_plugin.analysis.work_answers import answer, operators_answer
 from tb_plugin.lib.arrays import Bool, Int64
@@ -138,13 +138,13 @@ def _by(
     groups = group(*(ids[key][some] for key in keys))
     counted = outermost_of(calls.name if by_stack else groups.of, calls.spans, calls.parent)
     data = _sums(calls, groups, counted, some)
-    if rated is not None:
-        data |= rates(rated.grouped(groups, counted))
+    found = {} if rated is None else rates(rated.grouped(groups, counted))
+    data |= found
     for key in keys:
         first = ids[key][some][groups.first]
         texts = pa.array(calls.stacks, pa.large_string()) if key == "call_stack" else calls.texts
         data[key] = texts.take(pa.array(first) if key == "call_stack" else first)
-    columns = [*keys, *_columns(shown, rated is not None)]
+    columns = without_empty([*keys, *_columns(shown)], found)
     if by_stack:
         return _frame(name, title, columns, pa.table(data), keys, shown)
     data["has_stack"] = pa.array(groups.any(calls.stack != MISSING))
@@ -181,9 +181,8 @@ def _outermost(calls: Calls, shown: _Shown) -> Frame:
     )
 
 
-def _columns(shown: _Shown, has_rates: bool) -> list[str]:
-    device = ["device_self_ns", "device_self_share", "device_total_ns"] if shown.device else []
-    device += RATE_COLUMNS if has_rates else []
+def _columns(shown: _Shown) -> list[str]:
+    device = ["device_self_ns", "device_self_share", "device_total_ns", *RATE_COLUMNS] if shown.device else []
     runtime = ["runtime_self_ns", "runtime_ratio"] if shown.runtime else []
     cores = [*_CORES] if shown.cores else []
     matrix = ["matrix_eligible", "matrix_self_ratio", "matrix_total_ratio"] if shown.units else []
