@@ -5,12 +5,15 @@ Nodes are represented by indices. The parent of a root is -1.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
 import numpy as np
 
-from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.arrays import Bool, Float64, Int32, Int64
 from tb_plugin.lib.groupby import MISSING, Whole, group, places_of, side_by_side, stable_order
 
+Summed = TypeVar("Summed", Int64, Float64)
 NODES_SENT = 20_000
 """Maximum number of nodes in a response. The deepest nodes are omitted first."""
 
@@ -35,7 +38,7 @@ class Forest:
         # Positions by distance from the root.
         self.levels = np.split(order, bounds)
 
-    def sums(self, own: Int64) -> Int64:
+    def sums(self, own: Summed) -> Summed:
         """Returns, for each node, the sum of its value and the values of all its descendants."""
         total = own.copy()
         if own.any():

@@ -62,6 +62,10 @@ class HostCalls(msgspec.Struct, frozen=True, eq=False):
     operators: Int64
     in_backward: Bool
     """Whether a backward operator encloses the call."""
+    work: Int64
+    """Rows of the selected device work with a recorded launch."""
+    owner: Int32
+    """Index of the call to which ``work`` belongs, forward or backward (-1 = none)."""
     unmatched: UnmatchedBackward
 
 
@@ -151,6 +155,8 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
         backward_host=sum_by(host_owner, host_ns, count),
         operators=sum_by(position[trace.parent[direct]], np.ones(len(direct), np.int64), count),
         in_backward=with_virtual(every.of[trace.operator[rows]] != MISSING, scopes.is_backward[replayed.scope]),
+        work=work,
+        owner=np.where(owner != MISSING, owner, backward_owner).astype(np.int32),
         unmatched=UnmatchedBackward(
             len(apart), int((every.tie[apart] == Tie.NONE).sum()), int(host_times(trace)[apart].sum())
         ),

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.backward import BackwardOperators, backward_operators
-from tb_plugin.analysis.metrics import CHOSEN, define
+from tb_plugin.analysis.metrics import CHOSEN, SUM, define
 from tb_plugin.analysis.module_paths import BETWEEN, module_paths
 from tb_plugin.analysis.parallelism.roles import PIPELINE, roles_of
 from tb_plugin.analysis.range_patterns import BACKWARD, name_matches, search_pattern
@@ -77,8 +77,8 @@ METRICS = define(
     CHOSEN,
     "ns",
     {
-        "recomputed_device_ns": ("Recomputed", "Device time of forward code rerun in the backward pass."),
-        "recomputed_host_ns": ("Recomputed on host", "Host time of forward code rerun in the backward pass."),
+        "recomputed_device_ns": ("Recomputed", "Device time of forward code rerun in the backward pass.", SUM),
+        "recomputed_host_ns": ("Recomputed on host", "Host time of forward code rerun in the backward pass.", SUM),
     },
 )
 _NONE = np.empty(0, np.int64)

@@ -35,24 +35,49 @@ class Peak(msgspec.Struct, frozen=True):
         return tuple((name, tera * 1e3) for name, tera in every if tera is not None)
 
 
-# NVIDIA's and AMD's data sheets (nvidia.com/en-us/data-center/<model>, amd.com/en/products/accelerators). If boards of
-# a model differ (SXM, PCIe) and the name does not show which, these are SXM: an upper bound.
+# The vendors' data sheets: nvidia.com/en-us/data-center/<model>, amd.com/en/products/accelerators, and Intel's overview
+# of the Data Center GPU Max series. Boards for workstations and games: NVIDIA's white papers of GA102, AD102 and GB202,
+# with sums in single precision, as in PyTorch. If boards of a model differ (SXM, PCIe) and the name does not show which,
+# these are SXM: an upper bound. ``fp32`` of AMD is the rate of matrix cores, for the same reason.
 PEAKS = (
     Peak(r"\bV100", 15.7, None, 125, None, 900, 150),
     Peak(r"\bT4\b", 8.1, None, 65, None, 320),
     Peak(r"\bA100\b.*(?:80GB|80 GB)", 19.5, 156, 312, None, 2_039, 300),
     Peak(r"\bA100\b", 19.5, 156, 312, None, 1_555, 300),
+    # An A100 with fewer links
+    Peak(r"\bA800\b.*(?:80GB|80 GB)", 19.5, 156, 312, None, 2_039, 200),
+    Peak(r"\bA800\b", 19.5, 156, 312, None, 1_555),
     Peak(r"\bA30\b", 10.3, 82, 165, None, 933),
     Peak(r"\bA10\b", 31.2, 62.5, 125, None, 600),
     Peak(r"\bA40\b", 37.4, 74.8, 149.7, None, 696),
+    Peak(r"\bRTX A6000\b", 38.7, 77.4, 154.8, None, 768),
+    Peak(r"\bRTX A5000\b(?! Laptop)", 27.8, 55.6, 111.1, None, 768),
+    Peak(r"\bRTX 3090\b(?! Ti)", 35.6, 35.6, 71, None, 936),
+    Peak(r"\bRTX 4090\b(?! D| Laptop)", 82.6, 82.6, 165.2, 330.3, 1_008),
+    Peak(r"\bRTX 5090\b(?! D| Laptop)", 104.8, 104.8, 209.5, 419, 1_792),
     Peak(r"\bL40S\b", 91.6, 183, 362, 733, 864),
     Peak(r"\bL40\b", 90.5, 90.5, 181, 362, 864),
+    Peak(r"\bL20\b", 59.8, 59.8, 119.5, 239, 864),
     Peak(r"\bL4\b", 30.3, 60, 121, 242, 300),
-    Peak(r"\bH100\b.*PCIe", 51, 378, 756, 1_513, 2_000),
+    Peak(r"\bH20\b(?!-3e)", 44, 74, 148, 296, 4_000, 450),
+    Peak(r"\bH[18]00\b.*PCIe", 51, 378, 756, 1_513, 2_000),
     Peak(r"\bH100\b", 67, 494, 989, 1_979, 3_350, 450),
+    # An H100 with fewer links
+    Peak(r"\bH800\b", 67, 494, 989, 1_979, 3_350, 200),
     Peak(r"\bH200\b", 67, 494, 989, 1_979, 4_800, 450),
+    Peak(r"\bGH200\b.*144G", 67, 494, 989, 1_979, 4_900, 450),
+    Peak(r"\bGH200\b", 67, 494, 989, 1_979, 4_000, 450),
     Peak(r"\bB200\b", 75, 1_100, 2_250, 4_500, 7_700, 900),
+    # A device is one of the two dies of MI250 and MI250X: half of the data sheet.
+    Peak(r"\bMI250X\b", 47.9, None, 191.5, None, 1_638),
+    Peak(r"\bMI250\b", 45.3, None, 181, None, 1_638),
+    Peak(r"\bMI210\b", 45.3, None, 181, None, 1_638),
     Peak(r"\bMI300X\b", 163.4, 653.7, 1_307.4, 2_614.9, 5_300, 448),
+    Peak(r"\bMI325X\b", 163.4, 653.7, 1_307.4, 2_614.9, 6_000, 448),
+    Peak(r"\bMI355X\b", 157.3, None, 2_500, 5_000, 8_000),
+    # A device is one of the two stacks of Max 1550 (ZE_FLAT_DEVICE_HIERARCHY=FLAT, the default): half of the card.
+    Peak(r"\bData Center GPU Max 1550\b", 26.2, 209.5, 419, None, 1_638),
+    Peak(r"\bData Center GPU Max 1100\b", 22.2, 176, 352, None, 1_229),
 )
 
 

@@ -83,7 +83,10 @@ class Series(Struct, frozen=True, tag_field="kind", tag="series"):
 
 
 class Dots(Struct, frozen=True):
-    """One group of dots. ``category`` selects their colour and shape. ``label`` contains the name of each dot."""
+    """One group of dots. ``category`` selects their colour and shape.
+
+    ``label`` contains the key of each dot's row, with U+001E between the values of several key columns.
+    """
 
     title: str
     category: str

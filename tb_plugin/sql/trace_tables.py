@@ -18,7 +18,7 @@ from tb_plugin.analysis.phase_calls import PhaseCalls, phase_calls, sums_of
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.step_shares import StepShares, break_down
-from tb_plugin.analysis.work.operator_work import OperatorWork, operator_work
+from tb_plugin.analysis.work.operator_work import NUMBER_FORMATS, OperatorWork, operator_work
 from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import Groups
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -102,25 +102,20 @@ def _operators(trace: TraceTable) -> _Operators:
     return _Operators(trace, calls.row[recorded], calls, recorded)
 
 
-@cached_by_argument
-def _work(trace: TraceTable) -> OperatorWork:
-    selection = select_rows(trace, None)
-    return operator_work(trace, operator_calls(trace, selection), selection.of(trace, EventKind.KERNEL))
-
-
 def _of_work(at: _Operators, values: Callable[[OperatorWork], Int64 | Float64]) -> pa.Array:
     """Returns a column of the calls with known FLOPs and bytes; null for others."""
-    work = _work(at.trace)
-    column, known = np.zeros(len(at.calls.row)), np.zeros(len(at.calls.row), np.bool_)
-    column[work.call], known[work.call] = values(work), True
-    return pa.array(np.rint(column[at.recorded]).astype(np.int64), mask=~known[at.recorded])
+    work = operator_work(at.trace, None)
+    column, known = np.zeros(len(at.rows)), np.zeros(len(at.rows), np.bool_)
+    place = np.searchsorted(at.rows, work.row)
+    column[place], known[place] = values(work), True
+    return pa.array(np.rint(column).astype(np.int64), mask=~known)
 
 
 def _number_format(at: _Operators) -> pa.Array:
-    work = _work(at.trace)
-    column = np.full(len(at.calls.row), None, object)
-    column[work.call] = work.number_format
-    return pa.array(column[at.recorded].tolist(), pa.string())
+    work = operator_work(at.trace, None)
+    place = np.full(len(at.rows), MISSING, np.int64)
+    place[np.searchsorted(at.rows, work.row)] = work.number_format
+    return pa.array(NUMBER_FORMATS, pa.string()).take(pa.array(place, mask=place == MISSING))
 
 
 OPERATORS: SqlTable[_Operators] = SqlTable(

@@ -196,13 +196,46 @@ def test_the_trace_keys_speak_when_a_device_does_not():
 
 def test_own_peaks_come_first(monkeypatch):
     monkeypatch.setenv(
-        peaks.VARIABLE, r"\bH20\b: fp32=44 tf32=74 fp16=148 fp8=296 bandwidth=4000; H100: fp32=1 fp16=2 bandwidth=3"
+        peaks.VARIABLE, r"\bX90\b: fp32=44 tf32=74 fp16=148 fp8=296 bandwidth=4000; H100: fp32=1 fp16=2 bandwidth=3"
     )
-    found = peaks.peak_of("NVIDIA H20")
+    found = peaks.peak_of("Future X90")
     assert found is not None
     assert (dict(found.flops)["fp16"], found.bandwidth) == (148e3, 4000)
     assert peaks.peak_of("NVIDIA H100 80GB HBM3").bandwidth == 3
     assert peaks.peak_of("NVIDIA H200").bandwidth == 4_800
+
+
+@pytest.mark.parametrize(
+    ("name", "fp16", "bandwidth"),
+    [
+        ("NVIDIA A800-SXM4-80GB", 312, 2_039),
+        ("NVIDIA A10", 125, 600),
+        ("NVIDIA RTX A6000", 154.8, 768),
+        ("NVIDIA GeForce RTX 3090", 71, 936),
+        ("NVIDIA GeForce RTX 4090", 165.2, 1_008),
+        ("NVIDIA H800", 989, 3_350),
+        ("NVIDIA H800 PCIe", 756, 2_000),
+        ("NVIDIA H20", 148, 4_000),
+        ("NVIDIA GH200 480GB", 989, 4_000),
+        ("NVIDIA GH200 144G HBM3e", 989, 4_900),
+        ("NVIDIA L20", 119.5, 864),
+        ("AMD Instinct MI250X", 191.5, 1_638),
+        ("AMD Instinct MI210", 181, 1_638),
+        ("AMD Instinct MI325X", 1_307.4, 6_000),
+        ("Intel(R) Data Center GPU Max 1550", 419, 1_638),
+    ],
+)
+def test_peaks_by_the_name_of_a_device(name, fp16, bandwidth):
+    found = peaks.peak_of(name)
+    assert found is not None and (found.fp16, found.bandwidth) == (fp16, bandwidth)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["NVIDIA GeForce RTX 3090 Ti", "NVIDIA GeForce RTX 4090 D", "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA H20-3e"],
+)
+def test_boards_with_other_rates_have_no_peaks(name):
+    assert peaks.peak_of(name) is None
 
 
 @pytest.mark.parametrize(

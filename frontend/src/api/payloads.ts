@@ -530,7 +530,9 @@ export interface Scatter {
   y_metric: Metric
 }
 /**
- * One group of dots. ``category`` selects their colour and shape. ``label`` contains the name of each dot.
+ * One group of dots. ``category`` selects their colour and shape.
+ *
+ *     ``label`` contains the key of each dot's row, with U+001E between the values of several key columns.
  */
 export interface Dots {
   category: string

@@ -111,7 +111,7 @@ function PerStepSwitch({ view }: { view: string }) {
       <div className={css.perStep}>
         <Switch
           label="Sums per step or in total"
-          value={per === TOTAL ? TOTAL : 'step'}
+          value={per === TOTAL && !isIgnored ? TOTAL : 'step'}
           onChange={(next) => setRoute({ per: next === TOTAL ? TOTAL : '' }, true)}
           options={{ step: 'per step', [TOTAL]: 'total' }}
           disabled={isIgnored}

@@ -11,6 +11,7 @@ export const PER_STEP_VIEWS: ReadonlySet<string> = new Set([
   'kernels',
   'backward',
   'modules',
+  'roofline',
   'phases',
   'stacks',
   'idle',

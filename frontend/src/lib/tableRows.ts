@@ -24,7 +24,12 @@ export interface Pages {
   problem: Problem | null
 }
 
-export const rowId = (row: Row, keys: readonly string[]) => keys.map((key) => String(row[key] ?? '')).join('\u001e')
+const KEY_SEPARATOR = '\u001e'
+
+export const rowId = (row: Row, keys: readonly string[]) =>
+  keys.map((key) => String(row[key] ?? '')).join(KEY_SEPARATOR)
+
+export const rowIdText = (id: string) => id.replaceAll(KEY_SEPARATOR, ' ')
 
 /** Whether the events of a frame can be asked for by its name: one without the addresses of its objects is no event's name. */
 export const hasTimelineEvents = (row: Row) => !/^<.* object>$/.test(String(row.name))

@@ -22,6 +22,7 @@ import { CriticalPath } from './operators/criticalPath'
 import { ExecutionNodes } from './operators/executionNodes'
 import { Kernels } from './operators/kernels'
 import { Operators } from './operators/operators'
+import { Roofline } from './operators/roofline'
 import { WhatIf } from './operators/whatIf'
 import { Overview } from './overview/overview'
 import { QueryPage } from './query/query'
@@ -48,6 +49,7 @@ const PAGES: Record<string, ComponentType<PageProps>> = {
   compiled: Compiled,
   backward: BackwardPass,
   critical_path: CriticalPath,
+  roofline: Roofline,
   whatif: WhatIf,
   stacks: Stacks,
   stack_profile: StackProfile,

@@ -1,9 +1,9 @@
 // A series as chart or table.
 import { type ReactNode, useMemo, useRef } from 'react'
-import type { Series } from '../api/payloads'
+import type { Metric, Scalar, Series } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { formatNumber } from '../lib/format'
-import { LinkButton, useTheme, Value } from './basics'
+import { LinkButton, MetricName, useTheme, Value } from './basics'
 import { BreakdownBar } from './breakdown'
 import { chartOption, chartScale, partAt, totalsOf, xLabels } from './chartOption'
 import { PlotFrame, usePlot } from './plot'
@@ -98,10 +98,13 @@ function summary(series: Series): string {
 
 export function SeriesTable({
   series,
+  more = [],
   onPick,
   pick,
 }: {
   series: Series
+  /** Further columns, with a value for each x. */
+  more?: readonly { metric: Metric; values: readonly Scalar[] }[]
   onPick?: (x: string) => void
   pick?: string
 }): ReactNode {
@@ -125,6 +128,11 @@ export function SeriesTable({
               </th>
             ))}
             {stacked && <th scope="col">Total</th>}
+            {more.map(({ metric }) => (
+              <th scope="col" key={metric.key}>
+                <MetricName metric={metric} />
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody>
@@ -151,6 +159,11 @@ export function SeriesTable({
                   </b>
                 </td>
               )}
+              {more.map(({ metric, values }) => (
+                <td key={metric.key}>
+                  <Value value={values[i]} unit={metric.unit} />
+                </td>
+              ))}
             </tr>
           ))}
         </tbody>

@@ -6,6 +6,7 @@ import type { Scatter } from '../api/payloads'
 import type { Theme } from '../canvas/surface'
 import { categoryColor } from '../lib/color'
 import { columnScale, format, formatNumber, type Scale } from '../lib/format'
+import { rowIdText } from '../lib/tableRows'
 import { useTheme } from './basics'
 import { axisLook, CHART, type TipRow, tipBox, tipNode, withUnit } from './chartOption'
 import { Plot } from './plot'
@@ -71,7 +72,7 @@ function dotTip(scatter: Scatter, group: number, dot: number): HTMLElement {
     { name: scatter.y_metric.title, color: null, value: format(y[dot], scatter.y_metric.unit) },
     { name: scatter.x_metric.title, color: null, value: format(x[dot], scatter.x_metric.unit) },
   ]
-  return tipNode([scatter.noun, label[dot]].filter(Boolean).join(' '), rows)
+  return tipNode([scatter.noun, rowIdText(label[dot])].filter(Boolean).join(' '), rows)
 }
 
 export const dotFrame = (theme: Theme, left: number, formatter: (at: never) => HTMLElement) => ({
@@ -159,10 +160,12 @@ export function scatterText(scatter: Scatter): string {
     const [low, high] = [Math.min(...values), Math.max(...values)]
     return low === high ? format(low, unit) : `${format(low, unit)} to ${format(high, unit)}`
   }
-  const groups = scatter.groups.map(
-    ({ title, x, y }) =>
-      `${title}: ${x.length} at ${scatter.x_metric.title} ${range(x, scatter.x_metric.unit)}, ` +
-      `${scatter.y_metric.title} ${range(y, scatter.y_metric.unit)}`,
-  )
+  const groups = scatter.groups
+    .filter(({ x }) => x.length > 0)
+    .map(
+      ({ title, x, y }) =>
+        `${title}: ${x.length} at ${scatter.x_metric.title} ${range(x, scatter.x_metric.unit)}, ` +
+        `${scatter.y_metric.title} ${range(y, scatter.y_metric.unit)}`,
+    )
   return `${scatter.title}. ${groups.join('; ')}.`
 }

@@ -182,9 +182,11 @@ function Grid(props: DataTableProps & { table: Table }) {
     if (to > 0) want(from, to)
   }, [from, to, want])
 
-  // A row opened by a link is scrolled into view and stays there while content above loads,
+  // A row opened by a link or a chart is scrolled into view and stays there while content above loads,
   // until the user acts.
   const isTaken = useRef(false)
+  const openedHere = useRef('')
+  const lastOpen = useRef(open)
   useEffect(() => {
     const abort = new AbortController()
     const take = () => {
@@ -194,12 +196,16 @@ function Grid(props: DataTableProps & { table: Table }) {
     for (const act of ['wheel', 'pointerdown', 'keydown'] as const) window.addEventListener(act, take, options)
     return () => abort.abort()
   }, [])
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a row that is opened later is in sight already
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls only for another row
   useEffect(() => {
+    if (open !== lastOpen.current) {
+      lastOpen.current = open
+      isTaken.current = open === openedHere.current
+    }
     if (isTaken.current || pages.busy || !open) return
     const at = data.rows.findIndex((row) => rowId(row, data.row_key) === open)
     if (at >= 0) rows.scrollToIndex(data.offset + at, { align: 'center' })
-  }, [pages.busy, offset])
+  }, [pages.busy, offset, open])
 
   const room = roomOf(widthOf(data.name_column))
   const labels = useMemo(
@@ -312,7 +318,13 @@ function Grid(props: DataTableProps & { table: Table }) {
                       widths={widthOf}
                       labels={labelOf}
                       isOpen={detail ? isOpen : null}
-                      onToggle={onOpen && (() => onOpen(isOpen ? '' : id))}
+                      onToggle={
+                        onOpen &&
+                        (() => {
+                          openedHere.current = id
+                          onOpen(isOpen ? '' : id)
+                        })
+                      }
                     />
                   ) : (
                     <div className={`${css.row} ${css.wait}`} role="cell">

@@ -19,6 +19,9 @@ from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.analysis.work.operator_work import OperatorWork, operator_work
+from tb_plugin.analysis.work.rates import COLUMNS, HIDDEN, kernel_work, rates
+from tb_plugin.analysis.work.rates import METRICS as OF_WORK
 from tb_plugin.analysis.work_answers import kernels_answer
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.arrays import Float64, Int64
@@ -32,6 +35,7 @@ from tb_plugin.views.kernels import VIEW
 from tb_plugin.views.kernels.reported_kernels import STATISTICS, core_times, frames_of, statistics
 
 METRICS = SHARED.adding(
+    OF_WORK,
     define("", "code", {"direction": ("Direction", "Recorded copy direction.")}),
     define(
         CHOSEN,
@@ -55,6 +59,8 @@ METRICS = SHARED.adding(
 )
 
 
+# The coverage is always complete.
+RATES = tuple(key for key in COLUMNS if key != "covered_ratio")
 LAUNCH = ("grid", "block", "registers", "shared_memory")
 
 
@@ -67,10 +73,11 @@ class Kernels(DeclaredView, entry=VIEW):
         kernels = _counted(trace, selection.of(trace, EventKind.KERNEL), params)
         units = matrix_units(trace, kernels)
         times = class_time(trace, kernels)
+        work = operator_work(trace, *selection.chosen)
         copies = selection.of(trace, EventKind.MEMCPY, EventKind.MEMSET)
         frames = {
-            "kernels": _by_name(trace, kernels, units),
-            "kernels_by_launch": _by_launch(trace, kernels, units),
+            "kernels": _by_name(trace, kernels, units, work),
+            "kernels_by_launch": _by_launch(trace, kernels, units, work),
             "copies": _copies(trace, copies),
             **frames_of(trace, kernels),
         }
@@ -115,7 +122,15 @@ def _weighted(groups: Groups, values: Float64, dur: Int64) -> pa.Array:
     return pa.array(ratio(weighted, groups.sum(dur)))
 
 
-def _columns(trace: TraceTable, kernels: Int64, groups: Groups) -> dict[str, pa.Array]:
+def _rates(trace: TraceTable, kernels: Int64, groups: Groups, work: OperatorWork) -> dict[str, pa.Array]:
+    """Returns the rates of rows whose kernels are each the only kernel of their operator call."""
+    sums = kernel_work(trace, work, kernels, groups.of, len(groups))
+    lone = work.kernel[np.bincount(work.kernel_call)[work.kernel_call] == 1]
+    is_lone = np.bincount(groups.of[np.isin(kernels, lone)], minlength=len(groups)) == groups.count()
+    return rates(sums.each(lambda values: np.where(is_lone, values, 0.0)))
+
+
+def _columns(trace: TraceTable, kernels: Int64, groups: Groups, work: OperatorWork) -> dict[str, pa.Array]:
     dur, names = trace.dur_ns[kernels], trace.name[kernels][groups.first]
     blocks, occupancy = (
         np.asarray(_section(trace, key, np.nan)[kernels], np.float64) for key in ("blocks_per_sm", "occupancy")
@@ -127,6 +142,7 @@ def _columns(trace: TraceTable, kernels: Int64, groups: Groups) -> dict[str, pa.
         "mean_blocks_per_sm": _weighted(groups, blocks, dur),
         "mean_occupancy": _weighted(groups, occupancy, dur),
         "uses_matrix_unit": matrix_uses(groups, trace.uses_matrix_unit[kernels]),
+        **_rates(trace, kernels, groups, work),
         "class": pa.array([word_of(each) for each in classes.of(names).tolist()], pa.string()),
         "class_title": pa.array([title_of(each) for each in classes.of(names).tolist()], pa.string()),
         "class_by": pa.array(classes.reasons(trace, names), pa.large_string()),
@@ -134,21 +150,21 @@ def _columns(trace: TraceTable, kernels: Int64, groups: Groups) -> dict[str, pa.
     }
 
 
-_EFFICIENCY = ("mean_blocks_per_sm", "mean_occupancy", "uses_matrix_unit")
+_EFFICIENCY = (*RATES, "mean_blocks_per_sm", "mean_occupancy", "uses_matrix_unit")
 
 
-def _by_name(trace: TraceTable, kernels: Int64, units: str) -> Frame:
-    data = _columns(trace, kernels, group(trace.name[kernels]))
+def _by_name(trace: TraceTable, kernels: Int64, units: str, work: OperatorWork) -> Frame:
+    data = _columns(trace, kernels, group(trace.name[kernels]), work)
     keys = ["name", "class", *STATISTICS, *_EFFICIENCY, "class_title", "class_by", "readable"]
     return _frame("kernels", "Kernels", keys, pa.table(data), ("name",), units)
 
 
-def _by_launch(trace: TraceTable, kernels: Int64, units: str) -> Frame:
+def _by_launch(trace: TraceTable, kernels: Int64, units: str, work: OperatorWork) -> Frame:
     operator = operator_names(trace, kernels)
     launch = {key: np.asarray(_section(trace, key)[kernels], np.int64) for key in LAUNCH}
     groups = group(trace.name[kernels], operator, *launch.values())
     first = groups.first
-    data = _columns(trace, kernels, groups) | {
+    data = _columns(trace, kernels, groups, work) | {
         "operator": pc.fill_null(trace.strings.take(operator[first]), NO_OPERATOR),
         "grid": trace.strings.take(launch["grid"][first]),
         "block": trace.strings.take(launch["block"][first]),
@@ -207,7 +223,7 @@ def _copies(trace: TraceTable, copies: Int64) -> Frame:
 def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...], units: str = "") -> Frame:
     if not units:  # no device has any
         keys = [key for key in keys if key not in ("uses_matrix_unit", "matrix_eligible")]
-    hidden: tuple[str, ...] = ("class_title", "class_by", "readable", "min_ns", "p50_ns", "matrix_eligible")
+    hidden: tuple[str, ...] = ("class_title", "class_by", "readable", "min_ns", "p50_ns", "matrix_eligible", *HIDDEN)
     present = [key for key in keys if key in row_key or not _always_null(table[key])]
     hidden += tuple(key for key in row_key if _always_null(table[key]))
     shown: list[Column] = METRICS.columns(

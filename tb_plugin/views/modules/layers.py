@@ -43,6 +43,11 @@ class Layers(msgspec.Struct, frozen=True, eq=False):
         inside = self.of != MISSING
         return np.concatenate((values, sum_by(self.of[inside], values[inside], len(self))))
 
+    def real_sums(self, values: Float64) -> Float64:
+        """Returns ``sums`` of real numbers."""
+        inside = self.of != MISSING
+        return np.concatenate((values, np.bincount(self.of[inside], values[inside], len(self))))
+
     def spread(self, values: Int64) -> tuple[Float64, Float64]:
         """Returns the mean over the layers of each layer node, and longest minus shortest divided by this mean."""
         inside = np.flatnonzero(self.of != MISSING)

@@ -6,12 +6,14 @@ from tb_plugin.analysis.compiled.regions import BACKWARD_HOST, REGIONS
 from tb_plugin.analysis.graphs.attribution import REPLAYED
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, SUM, define
 from tb_plugin.analysis.recomputation import METRICS as RECOMPUTATION
+from tb_plugin.analysis.work.rates import METRICS as RATES
 
 METRICS = SHARED.adding(
     REPLAYED,
     REGIONS,
     BACKWARD_HOST,
     RECOMPUTATION,
+    RATES,
     define(CHOSEN, "count", {"layers": ("Layers", "Number of modules of one class under the same parent.")}),
     define(
         CHOSEN,

@@ -10,11 +10,14 @@ from tb_plugin.analysis.forest import Forest, Spans
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.host_calls import Called, HostCalls, host_calls, sums_of
 from tb_plugin.analysis.selection import Selection
+from tb_plugin.analysis.work.operator_work import OperatorWork
+from tb_plugin.analysis.work.rates import WorkSums, no_work
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import Groups, group, sum_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.modules.compiled import Compiled
+from tb_plugin.views.modules.module_work import called_work
 
 
 class RegionNodes(msgspec.Struct, frozen=True, eq=False):
@@ -27,19 +30,20 @@ class RegionNodes(msgspec.Struct, frozen=True, eq=False):
     code: Int64
     """String id of the first Python call in the region; -1 = unknown."""
     sums: dict[str, Int64]
+    rated: WorkSums
 
     def __len__(self) -> int:
         return len(self.name)
 
 
 def region_nodes(
-    trace: TraceTable, selection: Selection, modules: HostCalls, nodes: Groups, compiled: Compiled
+    trace: TraceTable, selection: Selection, modules: HostCalls, nodes: Groups, compiled: Compiled, work: OperatorWork
 ) -> RegionNodes:
     """Returns the nodes of compiled regions inside module calls. ``nodes`` has the node of each module call."""
     inside = np.flatnonzero(compiled.owner != MISSING)
     none = np.empty(0, np.int64)
     if not len(inside):
-        return RegionNodes(none, none, none, none, {})
+        return RegionNodes(none, none, none, none, {}, no_work(0))
     # Replayed regions have no CPU time to subtract.
     rows = np.union1d(modules.row[~modules.is_replayed], compiled.calls.row[~compiled.calls.is_replayed])
     scopes = len(origins_of(trace).scopes)
@@ -73,6 +77,7 @@ def region_nodes(
         backward_host=every.backward_host[at],
         operators=every.operators[at],
         in_backward=every.in_backward[at],
+        owner=place[every.owner],
     )
     first = groups.first
     above = parent[first]
@@ -85,4 +90,5 @@ def region_nodes(
         first=rows[at][first],
         code=code,
         sums=sums_of(calls, groups),
+        rated=called_work(trace, calls, groups, work),
     )

@@ -14,6 +14,10 @@ from tb_plugin.analysis.host_calls import HostCalls, UnmatchedBackward, called_m
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.analysis.work.operator_work import OperatorWork, operator_work
+from tb_plugin.analysis.work.rates import COLUMNS as RATE_COLUMNS
+from tb_plugin.analysis.work.rates import HIDDEN as HIDDEN_RATES
+from tb_plugin.analysis.work.rates import concatenated_work, rates, without_empty
 from tb_plugin.analysis.work_answers import METRICS as ANSWER_METRICS
 from tb_plugin.analysis.work_answers import answer, device_word
 from tb_plugin.lib.arrays import Bool, Int32, Int64
@@ -27,6 +31,7 @@ from tb_plugin.views.modules import VIEW
 from tb_plugin.views.modules.compiled import Compiled, compiled_in, compiled_summary, regions_frame
 from tb_plugin.views.modules.layers import Layers, class_of, layers_of
 from tb_plugin.views.modules.metrics import METRICS
+from tb_plugin.views.modules.module_work import called_work
 from tb_plugin.views.modules.region_nodes import region_nodes
 
 # Suffix of a call that repeats a forward call in the backward pass.
@@ -35,7 +40,7 @@ RECOMPUTED = " (recomputed)"
 COMPILED = "compiled region "
 # Layers that take less are not named first.
 _NOTABLE = 0.2
-_TEXTS = ("module", "compiled_code", "regions")
+_TEXTS = ("module", "compiled_code", "regions", "bound")
 TIMES = (
     "device_total_ns",
     "device_self_ns",
@@ -55,11 +60,12 @@ class Modules(DeclaredView, entry=VIEW):
         rows = selection.of(trace, EventKind.MODULE)
         calls = host_calls(trace, selection, called_modules(trace, rows))
         compiled = compiled_in(trace, selection, calls)
+        work = operator_work(trace, *selection.chosen)
         keys = [*_columns(calls), *(("compiled_code", "regions") if compiled else ())]
-        frames = {"modules": _totals(trace, calls, compiled, keys)}
+        frames = {"modules": _totals(trace, calls, compiled, keys, work)}
         payloads: dict[str, Payload] = {}
         if len(calls.row):
-            tree = _tree(trace, selection, calls, compiled, keys)
+            tree = _tree(trace, selection, calls, compiled, keys, work)
             payloads |= {"answer": first} if (first := _answer(trace, tree)) else {}
             payloads["tree"] = tree
             if calls.unmatched.operators:
@@ -92,6 +98,7 @@ def _columns(calls: HostCalls) -> list[str]:
         keys += ["device_total_ns", "device_self_ns"]
         keys += ["backward_device_total_ns", "backward_device_self_ns"] if backward else []
         keys += ["recomputed_device_ns"] if calls.recomputed.any() else []
+        keys += RATE_COLUMNS
     keys += ["host_total_ns", "host_self_ns"]
     return [*keys, *(["backward_host_total_ns"] if backward else []), "operators"]
 
@@ -128,16 +135,19 @@ def _recomputed(calls: HostCalls) -> tuple[Bool, Int32]:
     return flags, parent
 
 
-def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: Compiled, keys: list[str]) -> Tree:
+def _tree(
+    trace: TraceTable, selection: Selection, calls: HostCalls, compiled: Compiled, keys: list[str], work: OperatorWork
+) -> Tree:
     again, above = _recomputed(calls)
     nodes = group(Forest(above).paths(calls.key, again.astype(np.int64)))
     moved = above != calls.parent
-    data = sums_of(replace(calls, parent=above), nodes)
+    placed = replace(calls, parent=above)
+    data, rated = sums_of(placed, nodes), called_work(trace, placed, nodes, work)
     # Moved calls ran at another time, so parent durations do not include them.
     moved_ns = np.where(moved, calls.host_total_ns, 0)
     data["host_total_ns"] = data["host_total_ns"] + nodes.sum(Forest(above).sums(moved_ns) - moved_ns)
     above = above[nodes.first]
-    regions = region_nodes(trace, selection, calls, nodes, compiled)
+    regions = region_nodes(trace, selection, calls, nodes, compiled, work)
     parent = np.concatenate((np.where(above == MISSING, MISSING, nodes.of[above]), regions.parent))
     # Calls that only exist in captures come last, in their own order.
     first = np.where(calls.is_replayed, len(trace) + np.arange(len(calls.row)), calls.row)[nodes.first]
@@ -153,9 +163,11 @@ def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: C
         code["regions"] = [*code["regions"], *([None] * len(regions))]
         code["region"] = [*([None] * len(nodes)), *numbers]
         data = {key: np.concatenate((values, regions.sums[key])) for key, values in data.items()}
+        rated = concatenated_work(rated, regions.rated)
         keys = [*keys, "region"]
     layers = layers_of(names[: len(nodes)], parent)
-    names, keys = names + layers.names, _ordered(keys, len(layers) > 0)
+    found = rates(rated.each(layers.real_sums))
+    names, keys = names + layers.names, _ordered(without_empty(keys, found), len(layers) > 0)
     started = np.concatenate((first, regions.first))
     opened = np.full(len(layers), np.iinfo(np.int64).max)
     inside = layers.of != MISSING
@@ -165,19 +177,21 @@ def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: C
     widths = [key for key in TIMES if key in keys]
     values = {key: layers.sums(each).tolist() for key, each in data.items() if key in keys}
     values |= {key: [*each, *([None] * len(layers))] for key, each in code.items()}
+    values |= {key: column.to_pylist() for key, column in found.items()}
     values |= _layer_columns(layers, data[widths[0]], parent)
     sent: list[dict[str, Scalar]] = [
         {"module": names[node], **{key: values[key][node] for key in keys[1:]}} for node in order
     ]
-    shown = METRICS.columns(*keys, hidden=("region", "layers"))
+    shown = METRICS.columns(*keys, hidden=("region", "layers", "covered_ratio"))
     return Tree("tree", "Module tree", shown, above_of, sent, "module", widths, len(names))
 
 
 def _ordered(keys: list[str], has_layers: bool) -> list[str]:
-    """Returns the columns of the tree: times first, forward before backward, then the rest."""
+    """Returns the columns of the tree: times and limits first, forward before backward, then the rest."""
     times = [key for key in TIMES if key in keys]
-    more = ["module_share", *(["layer_mean_ns", "layer_spread"] if has_layers else [])]
-    rest = [key for key in keys[1:] if key not in times]
+    first = [key for key in ("peak_ratio", "bound") if key in keys]
+    more = ["module_share", *first, *(["layer_mean_ns", "layer_spread"] if has_layers else [])]
+    rest = [key for key in keys[1:] if key not in (*times, *first)]
     return [keys[0], times[0], *more, *times[1:], *rest, *(["layers"] if has_layers else [])]
 
 
@@ -233,17 +247,20 @@ def _answer(trace: TraceTable, tree: Tree) -> Notices | None:
     return answer("modules_answer", " ".join(texts), figures)
 
 
-def _totals(trace: TraceTable, calls: HostCalls, compiled: Compiled, keys: list[str]) -> Frame:
+def _totals(trace: TraceTable, calls: HostCalls, compiled: Compiled, keys: list[str], work: OperatorWork) -> Frame:
     groups = group(calls.key)
     data: dict[str, object] = dict(sums_of(calls, groups))
     data["module"] = [module_label(trace.strings[int(i)]) for i in calls.name[groups.first]]
     data |= compiled_summary(trace, calls, compiled, groups)
+    found = rates(called_work(trace, calls, groups, work))
+    data |= found
+    keys = without_empty(keys, found)
     first = "device_total_ns" if "device_total_ns" in keys else "host_total_ns"
     table = pa.table({key: pa.array(data[key], pa.string() if key in _TEXTS else None) for key in keys})
     return Frame(
         name="modules",
         title="Modules",
-        columns=METRICS.columns(*keys, share=("device_self_ns", "host_self_ns")),
+        columns=METRICS.columns(*keys, hidden=HIDDEN_RATES, share=("device_self_ns", "host_self_ns")),
         data=sorted_by(table, [(first, "descending"), ("module", "ascending")]),
         row_key=("module",),
         name_column="module",

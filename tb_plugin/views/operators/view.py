@@ -22,6 +22,11 @@ from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.unattributed_kernels import kernels_without, reason_breakdown, reason_times
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.analysis.work.operator_work import operator_work
+from tb_plugin.analysis.work.rates import COLUMNS as RATE_COLUMNS
+from tb_plugin.analysis.work.rates import HIDDEN as HIDDEN_RATES
+from tb_plugin.analysis.work.rates import METRICS as RATES
+from tb_plugin.analysis.work.rates import NestedWork, nested_work, rates, without_empty
 from tb_plugin.analysis.work_answers import METRICS as ANSWER_METRICS
 from tb_plugin.analysis.work_answers import answer, operators_answer
 from tb_plugin.lib.arrays import Bool, Int64
@@ -35,6 +40,7 @@ from tb_plugin.views.operators import VIEW
 
 METRICS = SHARED.adding(
     REPLAYED,
+    RATES,
     define(
         CHOSEN,
         "ratio",
@@ -86,18 +92,21 @@ class Operators(DeclaredView, entry=VIEW):
         stated = reported_calls(trace)
         calls = operator_calls(trace, selection) if stated is None else stated
         has_device = bool(calls.device_total_ns.any() or calls.no_operator_ns)
-        units = matrix_units(trace, selection.of(trace, EventKind.KERNEL)) if stated is None else ""
+        kernels = selection.of(trace, EventKind.KERNEL)
+        units = matrix_units(trace, kernels) if stated is None else ""
         cores = trace.recorder.kernels.counted_word if has_device else ""
+        work = operator_work(trace, *selection.chosen)
+        rated = nested_work(trace, work, calls, kernels) if len(work.row) else None
         shown = _Shown(has_device, units, cores, bool(calls.runtime_self_ns.any()), bool(len(calls.enclosed)))
         frames = {
-            "operators": _by(calls, shown, "operators", "Operators", ("name",)),
+            "operators": _by(calls, shown, "operators", "Operators", ("name",), rated),
             "operators_by_shape": _by(
-                calls, shown, "operators_by_shape", "Operators by input shapes", ("name", "input_shape")
+                calls, shown, "operators_by_shape", "Operators by input shapes", ("name", "input_shape"), rated
             ),
             "operators_outermost": _outermost(calls, shown),
             "stacks": _by(calls, shown, "stacks", "Call stacks", ("name", "input_shape", "call_stack")),
         }
-        first = operators_answer(trace, selection.of(trace, EventKind.KERNEL)) or _host_answer(frames["operators"])
+        first = operators_answer(trace, kernels) or _host_answer(frames["operators"])
         payloads: dict[str, Payload] = {"answer": first} if first else {}
         payloads |= _donuts(frames["operators"], frames["operators_outermost"], has_device)
         facts = {"operators.calls": int((~calls.is_replayed).sum()), "operators.names": len(np.unique(calls.name))}
@@ -120,17 +129,22 @@ class Operators(DeclaredView, entry=VIEW):
         )
 
 
-def _by(calls: Calls, shown: _Shown, name: str, title: str, keys: tuple[str, ...]) -> Frame:
+def _by(
+    calls: Calls, shown: _Shown, name: str, title: str, keys: tuple[str, ...], rated: NestedWork | None = None
+) -> Frame:
     by_stack = "call_stack" in keys
     some: Bool | slice = calls.stack != MISSING if by_stack else slice(None)
     ids = {"name": calls.name, "input_shape": calls.shape, "call_stack": calls.stack}
     groups = group(*(ids[key][some] for key in keys))
-    data = _sums(calls, groups, outermost_of(calls.name if by_stack else groups.of, calls.spans, calls.parent), some)
+    counted = outermost_of(calls.name if by_stack else groups.of, calls.spans, calls.parent)
+    data = _sums(calls, groups, counted, some)
+    found = {} if rated is None else rates(rated.grouped(groups, counted))
+    data |= found
     for key in keys:
         first = ids[key][some][groups.first]
         texts = pa.array(calls.stacks, pa.large_string()) if key == "call_stack" else calls.texts
         data[key] = texts.take(pa.array(first) if key == "call_stack" else first)
-    columns = [*keys, *_columns(shown)]
+    columns = without_empty([*keys, *_columns(shown)], found)
     if by_stack:
         return _frame(name, title, columns, pa.table(data), keys, shown)
     data["has_stack"] = pa.array(groups.any(calls.stack != MISSING))
@@ -168,7 +182,7 @@ def _outermost(calls: Calls, shown: _Shown) -> Frame:
 
 
 def _columns(shown: _Shown) -> list[str]:
-    device = ["device_self_ns", "device_self_share", "device_total_ns"] if shown.device else []
+    device = ["device_self_ns", "device_self_share", "device_total_ns", *RATE_COLUMNS] if shown.device else []
     runtime = ["runtime_self_ns", "runtime_ratio"] if shown.runtime else []
     cores = [*_CORES] if shown.cores else []
     matrix = ["matrix_eligible", "matrix_self_ratio", "matrix_total_ratio"] if shown.units else []
@@ -238,6 +252,7 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
     first = "device_self_ns" if shown.device else "host_self_ns"
     order = [(first, "descending"), ("host_self_ns", "descending"), *((key, "ascending") for key in row_key)]
     hidden: tuple[str, ...] = ("runtime_self_ns", "matrix_eligible", "matrix_total_ratio", "has_stack")
+    hidden += HIDDEN_RATES
     hidden += ("core_eligible", "core_self_ns", "core_total_ns", "core_total_ratio")
     hidden += ("matrix_self_ratio",) if shown.cores else ()
     share = tuple(key for key in keys if key in ("device_self_ns", "host_self_ns"))

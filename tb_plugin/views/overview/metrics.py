@@ -70,9 +70,14 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ratio",
         {
+            "mfu": (
+                "MFU",
+                "FLOPs of matrix products, convolutions and attention divided by peak rate and step time.",
+            ),
+            "hfu": ("HFU", "MFU including recomputation."),
             "achieved_occupancy": ("Est. achieved occupancy", "Estimated occupancy, weighted by kernel time."),
             "unexplained_ratio": ("Unexplained time", "Share of step time without device work, operators or calls."),
-            "sampled_share": ("Recorded share", "Share of operators or launched kernels that were recorded."),
+            "sampled_share": ("Recorded share", "Recorded share of operators or launched kernels."),
             "unknown_share": ("Unknown kernels", "Share of kernel time in unknown kernels."),
             "largest_share": ("Limiting share", "Time of the bottleneck divided by step time."),
         },
@@ -85,7 +90,7 @@ METRICS = OF_RULES.adding(
             "linked_ratio": ("Linked to launches", "Share of device events with a recorded launch."),
             "owned_ratio": ("Linked to operators", "Share of device time with an operator."),
             "outside_device_ratio": ("Share of busy time", "Share of device busy time outside steps."),
-            "largest_group_ratio": ("Largest event type", "Share of events of the most frequent type."),
+            "largest_group_ratio": ("Largest event type", "Share of the most frequent event type."),
         },
     ),
     define(

@@ -19,7 +19,7 @@ from tb_plugin.analysis.device_time import (
     without_operator,
 )
 from tb_plugin.analysis.failure_notices import failed_payloads
-from tb_plugin.analysis.metrics import CHOSEN_STEPS, NO_STEPS
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, NO_STEPS, STEP
 from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.reported_steps import missing_computation, reported_step_length, reported_steps
@@ -54,6 +54,7 @@ from tb_plugin.views.overview.device_steps import OfDevices, steps_of_devices
 from tb_plugin.views.overview.first_sentence import cost_notices, largest_cost, reported_cost
 from tb_plugin.views.overview.health import outside_steps, trace_health
 from tb_plugin.views.overview.metrics import METRICS
+from tb_plugin.views.overview.model_flops import ModelFlops, model_flops
 from tb_plugin.views.overview.range_overview import ranges_payloads
 
 EVIDENCE = {
@@ -97,12 +98,13 @@ class Overview(DeclaredView, entry=VIEW):
         findings = run("Findings", lambda: findings_of(trace, params.steps, out), None)
         if findings is not None:
             parts.failures += findings.failures
+        flops = run("MFU", lambda: model_flops(trace, params.steps, breakdown) if known and times else None, None)
 
         def headline() -> Card:
             if not known:
                 return _reported_headline(trace, params)
             used = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
-            return _headline(trace, breakdown, used if trace.report.complete else {}, window)
+            return _headline(trace, breakdown, used if trace.report.complete else {}, flops, window)
 
         def largest() -> Card | None:
             found = findings or Findings.without(verdict)
@@ -136,7 +138,7 @@ class Overview(DeclaredView, entry=VIEW):
         return Part(
             coverage=selection.coverage,
             facts=facts,
-            frames={**with_sql({"steps": _frame(breakdown)}, params), **on_devices.frames},
+            frames={**with_sql({"steps": _frame(breakdown, flops)}, params), **on_devices.frames},
             payloads=payloads,
             layout=(*payloads, *(name for name, frame in on_devices.frames.items() if len(frame.data))),
         )
@@ -195,7 +197,9 @@ def _step_title(trace: TraceTable, steps: Steps) -> str:
     return "Average step" if len(steps.label) != 1 else f"Step {steps.label[0]}"
 
 
-def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, DeviceRatios], window: str) -> Figures:
+def _headline(
+    trace: TraceTable, breakdown: StepShares, ratios: dict[str, DeviceRatios], flops: ModelFlops | None, window: str
+) -> Figures:
     recorded, count = trace.steps.recorded, len(breakdown.label)
     total = float(breakdown.total.mean()) if count else None
     subtitle = count_with_noun(count, "step") if recorded else "no steps recorded"
@@ -214,6 +218,8 @@ def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, Device
         note += ", kernels only" if breakdown.parts["memcpy"].any() or breakdown.parts["memset"].any() else ""
         mean = _mean([ratio.utilization for ratio in ratios.values()])
         figures.append(METRICS.figure("utilization", mean, busy_title(trace, *ratios), note, window))
+    if flops is not None and ratios:
+        figures += flops.figures(window)
     if active_rows(trace, "dataloader").any():
         figures.append(METRICS.figure("waiting_for_input", _share(breakdown, "dataloader"), "", of, window))
     if trace.report.complete and trace.is_collective.any():
@@ -273,15 +279,20 @@ def _average(breakdown: StepShares, has_device: bool, title: str) -> Breakdown:
     return Breakdown("average_step", title, "", "ns", total, parts, "table")
 
 
-def _frame(breakdown: StepShares) -> Frame:
+def _frame(breakdown: StepShares, flops: ModelFlops | None = None) -> Frame:
     data = {"step": pa.array(breakdown.label, pa.string())}
     data |= {f"{c}_ns": pa.array(breakdown.parts[c]) for c in breakdown.categories}
     data["total_ns"] = pa.array(breakdown.total)
+    found = flops.columns() if flops is not None else {}
     return Frame(
         name="steps",
         title="Steps",
-        columns=[*METRICS.columns("step", *(f"{c}_ns" for c in breakdown.categories)), Column(TOTAL)],
-        data=pa.table(data),
+        columns=[
+            *METRICS.columns("step", *(f"{c}_ns" for c in breakdown.categories)),
+            Column(TOTAL),
+            *(Column(METRICS.metric(key, window=STEP)) for key in found),
+        ],
+        data=pa.table(data | found),
         row_key=("step",),
         name_column="step",
     )

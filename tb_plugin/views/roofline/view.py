@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part
-from tb_plugin.analysis.metrics import CHOSEN, SHARED, SUM, define
-from tb_plugin.analysis.operator_calls import Calls, operator_calls
+from tb_plugin.analysis.metrics import CHOSEN, PER_STEP, SHARED, SUM, define
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.analysis.work.operator_work import OperatorWork, operator_work
-from tb_plugin.lib.arrays import Float64
-from tb_plugin.lib.groupby import Groups, group
+from tb_plugin.analysis.work.operator_work import NUMBER_FORMATS, OperatorWork, operator_work
+from tb_plugin.analysis.work.rates import MAX_PEAK_RATIO, nullable, rates, work_sums
+from tb_plugin.analysis.work.rates import METRICS as RATES
+from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -24,53 +24,25 @@ from tb_plugin.sql.statements import with_sql
 from tb_plugin.views.roofline import VIEW
 
 METRICS = SHARED.adding(
-    define(
-        CHOSEN,
-        "ns",
-        {
-            "work_kernel_ns": ("Kernel time", "Kernel time of the calls.", SUM),
-            "least_ns": ("Least time", "The longer time of FLOPs and bytes at peak rates.", SUM),
-        },
-    ),
+    RATES,
+    define(CHOSEN, "ns", {"work_kernel_ns": ("Kernel time", "Kernel time of the calls.", SUM)}),
     define(
         CHOSEN,
         "number",
         {
             "gflops": ("GFLOP", "10^9 floating-point operations.", SUM),
-            "tflops_per_second": ("TFLOP/s", "FLOPs divided by kernel time."),
             "intensity": ("FLOP/byte", "FLOPs divided by bytes."),
-            "peak_tflops_per_second": ("Peak TFLOP/s", "Peak rate in this number format."),
+            "peak_tflops_per_second": ("Peak TFLOP/s", "Peak rate of the format."),
         },
     ),
-    define(CHOSEN, "bytes", {"moved_bytes": ("Bytes", "Inputs and outputs, each counted once.", SUM)}),
-    define(CHOSEN, "bytes_per_second", {"moved_bandwidth": ("Bandwidth", "Bytes divided by kernel time.")}),
-    define(
-        CHOSEN,
-        "ratio",
-        {
-            "peak_ratio": ("Peak share", "Least time per kernel time; empty above 105 %."),
-            "covered_ratio": ("Kernel time covered", "Kernel time of calls with known FLOPs and bytes."),
-        },
-    ),
-    define(CHOSEN, "count", {"work_calls": ("Calls", "Calls with known FLOPs and bytes.", SUM)}),
-    define(
-        CHOSEN,
-        "text",
-        {
-            "number_format": ("Format", "Number format; fp16: 16 bits."),
-            "bound": ("Limited by", "compute or memory; far from both: short (below 5 µs) or neither."),
-        },
-    ),
+    define(CHOSEN, "bytes", {"moved_bytes": ("Bytes", "Inputs and outputs, counted once.", SUM)}),
+    define(CHOSEN, "count", {"work_calls": ("Calls", "Calls with known FLOPs.", SUM)}),
+    define(CHOSEN, "text", {"number_format": ("Format", "Number format; fp16: 16 bits.")}),
 )
-# A higher share of the peak is an error of the formula or of a clock, or data in a cache.
-MAX_PEAK_RATIO = 1.05
 # Rows with the most kernel time that the chart shows.
 MAX_DOTS = 300
 MIN_DOT_SHARE = 0.001
-# Below this share of the peak, neither compute nor memory is the limit.
-FAR_RATIO = 0.3
-# The fixed cost of a kernel is a large part of shorter calls.
-SHORT_NS = 5_000
+_KEY_SEPARATOR = "\u001e"
 
 
 class Roofline(DeclaredView, entry=VIEW):
@@ -78,22 +50,22 @@ class Roofline(DeclaredView, entry=VIEW):
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         selection = select_rows(trace, *params.chosen)
-        calls = operator_calls(trace, selection)
-        work = operator_work(trace, calls, selection.of(trace, EventKind.KERNEL))
-        frame, above = _table(calls, work)
+        work = operator_work(trace, *selection.chosen)
+        frame, above = _table(trace, work)
         flops, moved, kernel_ns = float(work.flops.sum()), float(work.bytes.sum()), int(work.kernel_ns.sum())
+        ratio = float(work_sums(work).each(lambda values: values.sum(keepdims=True)).peak_ratio[0])
         figures = METRICS.measured(
             covered_ratio=work.covered_ratio,
             tflops_per_second=flops / kernel_ns / 1e3 if kernel_ns else None,
             moved_bandwidth=moved / kernel_ns * 1e9 if kernel_ns else None,
-            peak_ratio=_share_of_known(work),
+            peak_ratio=None if math.isnan(ratio) else ratio,
         )
         payloads: dict[str, Payload] = {
             "summary": Figures("summary", "Rates of operators with known FLOPs", "", figures)
         }
         if answer := _answer(frame):
             payloads["answer"] = Notices("answer", "Roofline", "answer", answer)
-        if chart := _chart(frame, calls, work):
+        if chart := _chart(frame, trace, work):
             payloads["chart"] = chart
         if notes := _notes(trace, above):
             payloads["notes"] = Notices("notes", "About these rates", "data", notes)
@@ -101,33 +73,28 @@ class Roofline(DeclaredView, entry=VIEW):
         return Part(selection.coverage, facts, with_sql({"roofline": frame}, params), payloads, (*payloads, "roofline"))
 
 
-def _table(calls: Calls, work: OperatorWork) -> tuple[Frame, int]:
+def _table(trace: TraceTable, work: OperatorWork) -> tuple[Frame, int]:
     """Returns the table, and the number of its rows above the peak."""
-    name, shape = calls.name[work.call], calls.shape[work.call]
-    formats = np.array(work.number_format, dtype=np.str_)
-    _, number = np.unique(formats, return_inverse=True)
-    groups = group(name, shape, number.astype(np.int64))
-    kernel_ns, least = groups.sum(work.kernel_ns), groups.sum_real(work.least_ns)
-    flops, moved = groups.sum_real(work.flops), groups.sum_real(work.bytes)
-    count = groups.count()
-    share = least / kernel_ns
-    above = share > MAX_PEAK_RATIO
-    share[above] = math.nan
+    name, shape = trace.name[work.row], trace.operators.shapes[places_of(trace.operators.row, len(trace))[work.row]]
+    groups = group(name, shape, work.number_format)
+    sums = work_sums(work).each(groups.sum_real)
+    found = rates(sums)
     data = {
-        "name": calls.texts.take(name[groups.first]),
-        "input_shape": calls.texts.take(shape[groups.first]),
-        "number_format": pa.array(formats[groups.first].tolist(), pa.string()),
-        "work_calls": pa.array(count),
-        "work_kernel_ns": pa.array(kernel_ns),
-        "gflops": pa.array(flops / 1e9),
-        "moved_bytes": pa.array(np.rint(moved).astype(np.int64)),
-        "tflops_per_second": pa.array(flops / kernel_ns / 1e3),
-        "moved_bandwidth": pa.array(moved / kernel_ns * 1e9),
-        "intensity": _known(np.divide(flops, moved, out=np.full(len(flops), math.nan), where=moved > 0)),
-        "peak_tflops_per_second": _known(work.peak_flops[groups.first] / 1e3),
-        "least_ns": pa.array(np.nan_to_num(least).astype(np.int64), mask=np.isnan(least)),
-        "peak_ratio": _known(share),
-        "bound": pa.array(_bounds(work, groups, share, kernel_ns / count), pa.string()),
+        "name": trace.strings.take(name[groups.first]),
+        "input_shape": trace.strings.take(shape[groups.first]),
+        "number_format": pa.array(NUMBER_FORMATS, pa.string()).take(work.number_format[groups.first]),
+        "work_calls": pa.array(groups.count()),
+        "work_kernel_ns": pa.array(groups.sum(work.kernel_ns)),
+        "gflops": pa.array(sums.flops / 1e9),
+        "moved_bytes": pa.array(np.rint(sums.bytes).astype(np.int64)),
+        "tflops_per_second": found["tflops_per_second"],
+        "moved_bandwidth": found["moved_bandwidth"],
+        "intensity": nullable(
+            np.divide(sums.flops, sums.bytes, out=np.full(len(groups), math.nan), where=sums.bytes > 0)
+        ),
+        "peak_tflops_per_second": nullable(work.peak_flops[groups.first] / 1e3),
+        "peak_ratio": found["peak_ratio"],
+        "bound": found["bound"],
     }
     table = sorted_by(
         pa.table(data),
@@ -138,22 +105,25 @@ def _table(calls: Calls, work: OperatorWork) -> tuple[Frame, int]:
             ("number_format", "ascending"),
         ],
     )
-    columns = METRICS.columns(*data, share=("work_kernel_ns",), hidden=("least_ns", "peak_tflops_per_second"))
+    columns = METRICS.columns(
+        *data, share=("work_kernel_ns",), hidden=("gflops", "moved_bytes", "peak_tflops_per_second")
+    )
     frame = Frame(
         "roofline", "Rates by operator and input shape", columns, table, ("name", "input_shape", "number_format"), "name",
         Sort("work_kernel_ns", True),
     )  # fmt: skip
+    above = sums.least_ns > MAX_PEAK_RATIO * sums.peak_kernel_ns
     return frame, int(above.sum())
 
 
-def _chart(frame: Frame, calls: Calls, work: OperatorWork) -> Scatter | None:
+def _chart(frame: Frame, trace: TraceTable, work: OperatorWork) -> Scatter | None:
     """Returns the rates over the intensity, below the limits of the device; None without any FLOPs."""
     least_ns = MIN_DOT_SHARE * int(work.kernel_ns.sum())
     rows = [row for row in frame.data.slice(0, MAX_DOTS).to_pylist() if row["gflops"] and row["intensity"]]
     rows = [row for row in rows if row["work_kernel_ns"] >= least_ns]
     if not rows:
         return None
-    matrix = set(calls.texts.take(np.unique(calls.name[work.call[work.is_matrix]])).to_pylist())
+    matrix = set(trace.strings.take(np.unique(trace.name[work.row[work.is_matrix]])).to_pylist())
     longest = max(row["work_kernel_ns"] for row in rows)
     kinds = (("Matrix products, convolutions, attention", "matrix", True), ("Other operators", "elementwise", False))
     groups = []
@@ -164,7 +134,7 @@ def _chart(frame: Frame, calls: Calls, work: OperatorWork) -> Scatter | None:
                 Dots(
                     title,
                     category,
-                    [f"{row['name']} {row['input_shape'] or ''}".strip() for row in some],
+                    [_KEY_SEPARATOR.join(str(row[key] or "") for key in frame.row_key) for row in some],
                     [row["intensity"] for row in some],
                     [row["tflops_per_second"] for row in some],
                     [row["work_kernel_ns"] / longest for row in some],
@@ -188,11 +158,12 @@ def _chart(frame: Frame, calls: Calls, work: OperatorWork) -> Scatter | None:
 def _limits(work: OperatorWork, low: float, high: float) -> list[Limit]:
     """Returns the limits of the device for each number format, between these intensities."""
     formats: dict[tuple[float, float], set[str]] = {}
-    for flops, moved, of, is_matrix in zip(
-        work.peak_flops.tolist(), work.peak_bytes.tolist(), work.number_format, work.is_matrix.tolist(), strict=True
-    ):
+    some = group(work.peak_flops.view(np.int64), work.peak_bytes.view(np.int64), work.number_format, work.is_matrix * 1)
+    for at in some.first.tolist():
+        flops, moved = float(work.peak_flops[at]), float(work.peak_bytes[at])
         if not math.isnan(flops + moved):
-            formats.setdefault((flops, moved), set()).add(of if is_matrix else "other operators")
+            name = NUMBER_FORMATS[work.number_format[at]] if work.is_matrix[at] else "other operators"
+            formats.setdefault((flops, moved), set()).add(name)
     limits = []
     for (flops, moved), names in sorted(formats.items(), reverse=True):
         ridge = flops / moved
@@ -202,33 +173,16 @@ def _limits(work: OperatorWork, low: float, high: float) -> list[Limit]:
     return limits
 
 
-def _known(values: Float64) -> pa.Array:
-    return pa.array(values, mask=np.isnan(values))
-
-
-def _bounds(work: OperatorWork, groups: Groups, share: Float64, kernel_ns_of_call: Float64) -> list[str | None]:
-    compute, memory = groups.sum_real(work.compute_ns), groups.sum_real(work.memory_ns)
-    words = np.where(compute > memory, "compute", "memory")
-    words = np.where(share < FAR_RATIO, "neither", words)
-    words = np.where((kernel_ns_of_call < SHORT_NS) & (share < FAR_RATIO), "short", words)
-    return [None if no else str(word) for word, no in zip(words, np.isnan(share), strict=True)]
-
-
-def _share_of_known(work: OperatorWork) -> float | None:
-    """Returns the share of the peak of all calls whose peak rates are known."""
-    known = ~np.isnan(work.least_ns)
-    kernel_ns = int(work.kernel_ns[known].sum())
-    ratio = float(work.least_ns[known].sum()) / kernel_ns if kernel_ns else math.nan
-    return ratio if ratio <= MAX_PEAK_RATIO else None
-
-
 def _answer(frame: Frame) -> list[Notice]:
     """Returns the sentence about the row that would become shorter most if it reached its least time."""
     rows = [row for row in frame.data.slice(0, MAX_DOTS).to_pylist() if row["peak_ratio"] is not None]
-    row = max(rows, key=lambda each: each["work_kernel_ns"] - each["least_ns"], default=None)
+    row = max(rows, key=lambda each: each["work_kernel_ns"] * (1 - each["peak_ratio"]), default=None)
     if row is None:
         return []
-    text = "{name} is furthest from the limit of the device: it takes {work_kernel_ns} at {peak_ratio} of the peak."
+    text = (
+        f"{{name}} is furthest from the limit of the device: it takes {{work_kernel_ns}}{PER_STEP} at {{peak_ratio}} "
+        "of the peak."
+    )
     values = {key: row[key] for key in ("name", "work_kernel_ns", "peak_ratio")}
     return [Notice("roofline", "info", text, "", METRICS.measured(**values))]
 

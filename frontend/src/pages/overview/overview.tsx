@@ -1,6 +1,6 @@
 // Overview: answer, steps, findings, device time. Findings are its body.
 
-import { type CSSProperties, useMemo, useState } from 'react'
+import { type CSSProperties, useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type {
   Breakdown,
@@ -288,6 +288,22 @@ function StepsSql({ base }: { base: Query }) {
   return table?.sql ? <SqlButton query={table.sql} size="compact-xs" /> : null
 }
 
+/** The series with the ratios of the table of steps. */
+function StepsTable({ series, base, onPick }: { series: Series; base: Query; onPick: (step: string) => void }) {
+  const { table, row, count, want } = usePages('overview', 'steps', useQuery(base, { steps: '' }), ALL_ROWS)
+  useEffect(() => {
+    if (count > 0) want(0, count - 1)
+  }, [count, want])
+  const rows = Array.from({ length: count }, (_, i) => row(i))
+  const byStep = new Map(rows.flatMap((each) => (each ? [[String(each.step), each]] : [])))
+  const ratios = table?.columns.filter(({ metric }) => metric.unit === 'ratio') ?? []
+  const more = ratios.map(({ metric }) => ({
+    metric,
+    values: series.x.map((step) => byStep.get(String(step))?.[metric.key] ?? null),
+  }))
+  return <SeriesTable series={series} more={more} onPick={onPick} pick="Select this step" />
+}
+
 function StepsCard(props: { series: Series; wide: boolean; calls: Slice | null; base: Query }) {
   const { series, wide, calls, base } = props
   const route = useRoute()
@@ -322,7 +338,7 @@ function StepsCard(props: { series: Series; wide: boolean; calls: Slice | null; 
         {form === 'chart' ? (
           <Chart series={series} height="100%" selected={lit} onBar={atIndex} />
         ) : (
-          <SeriesTable series={series} onPick={choose} pick="Select this step" />
+          <StepsTable series={series} base={base} onPick={choose} />
         )}
       </div>
     </Card>
