@@ -84,5 +84,5 @@ def _last_ends(data: JobData, to_steps: pa.Table, chosen: tuple[str, ...] | None
         if chosen is None or labels[row] in chosen:
             found[labels[row]] = row
     if not found:
-        raise BadRequest("The job has no steps.", "job_path", "Record steps: call profiler.step() in the loop.")
+        raise BadRequest("The job has no steps.", "job_path", "Record steps.")
     return list(found.values())
