@@ -24,7 +24,7 @@ def with_other(table: TraceTable, recording: TraceTable, source: str = "capture.
         assert set(texts) <= set(part.__struct_fields__)
         return replace(part, **{name: of[getattr(part, name)] for name in texts})
 
-    scopes = own(found.scopes, "name", "shapes", "types", "stack")
+    scopes = own(found.scopes, "name", "shapes", "types", "values", "stack")
     scopes = replace(scopes, row=np.full(len(scopes), MISSING, np.int32))
     sequences = own(found.sequences, "name", "grid", "block")
     captured = replace(found, source=source, scopes=scopes, sequences=sequences)

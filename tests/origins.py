@@ -33,7 +33,7 @@ def with_origins(table: TraceTable, step: str, way: Way = Way.CAPTURE, known: fl
     row = row[~np.isin(table.name[row], [i for i, t in enumerate(table.strings) if t.startswith("ProfilerStep")])]
     track, start, end = table.track[row], table.start_ns[row], table.ends(row)
     parent = nest(track, start, end).parent
-    own = {name: np.full(len(table), MISSING, np.int32) for name in ("shapes", "types", "stack")}
+    own = {name: np.full(len(table), MISSING, np.int32) for name in ("shapes", "types", "concrete", "stack")}
     for name, values in own.items():
         values[table.operators.row] = getattr(table.operators, name)
     every = backward_operators(table)
@@ -45,7 +45,8 @@ def with_origins(table: TraceTable, step: str, way: Way = Way.CAPTURE, known: fl
         is_eligible=table.matrix_eligible[row],
         row=row.astype(np.int32),
         forward=places_of(row, len(table))[np.append(every.forward, np.int32(MISSING))[every.of[row]]],
-        **{name: values[row] for name, values in own.items()},
+        calls=np.ones(len(row), np.int32),
+        **{name if name != "concrete" else "values": values[row] for name, values in own.items()},
     )
     eager = select_rows(table, (step,)).of(table, *DEVICE_WORK)
     eager = eager[table.launch[eager] != MISSING]

@@ -51,7 +51,7 @@ BYTES_PER_ROW = {
     "findings": 98,
     "timeline": 85,
     "operators": 150,
-    "kernels": 40,
+    "kernels": 42,  # with the work of replays
     "launches": 110,
     "modules": 64,
     "stacks": 126,

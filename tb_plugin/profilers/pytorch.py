@@ -140,6 +140,8 @@ OPERATORS = OperatorNames(
     batched_product=r"^aten::b(?:addb)?mm$",
     single=r"^float$",
     half=r"^c10::(?:BFloat16|Half)$",
+    list_element=r"CatArrayBatchedCopy\w*<(?:[\w:() ]*OpaqueType<(\d+)u?>|([\w:]+)\b)"
+    r"|multi_tensor_apply_kernel<.*?Functor<(double|float|c10::Half|c10::BFloat16|long|int), \d",
     softmax=r"^aten::_softmax(?:_backward_data)?$",
     updating=r"^Optimizer\.step#",
     casting=r"^aten::_to_copy$",

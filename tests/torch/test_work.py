@@ -64,7 +64,13 @@ def convolutions() -> Run:
     return lambda: model(image).sum().backward()
 
 
-@pytest.mark.parametrize("build", [products, convolutions])
+def scaled_products() -> Run:
+    left = torch.ones(32, 16).to(torch.float8_e4m3fn)
+    right, scale = torch.ones(24, 16).to(torch.float8_e4m3fn).t(), torch.tensor(1.0)
+    return lambda: torch._scaled_mm(left, right, scale, scale, out_dtype=torch.bfloat16)
+
+
+@pytest.mark.parametrize("build", [products, convolutions, scaled_products])
 def test_flops_equal_those_of_the_flop_counter(build: Callable[[], Run], tmp_path: Path) -> None:
     torch.manual_seed(0)
     run = build()
@@ -96,3 +102,26 @@ def test_a_grouped_convolution_counts_the_same_for_each_gradient(tmp_path: Path)
     forward = recorded_flops(lambda: model(image), tmp_path / "forward.json")
     both = recorded_flops(lambda: model(image).sum().backward(), tmp_path / "backward.json")
     assert (forward, both) == (counted_flops(lambda: model(image)), 3 * forward)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "axes"),
+    [((32, 16), (4, 16, 24), (0, None)), ((8, 32), (32, 24), (1, 0)), ((4, 8, 16), (16, 32), (None, 1))],
+    ids=["rows", "depth", "columns"],
+)
+def test_a_grouped_product_has_the_operations_of_its_products(
+    left: tuple[int, ...], right: tuple[int, ...], axes: tuple[int | None, ...], tmp_path: Path
+) -> None:
+    """One product per group: a part of the axis that is split, or one matrix."""
+    inputs = [torch.ones(*shape).bfloat16() for shape in (left, right)]
+    offsets = torch.tensor([8, 16, 24, 32], dtype=torch.int32)
+    parts = [x if at is None else x.split(8, at) for x, at in zip(inputs, axes, strict=True)]
+    found = recorded_flops(lambda: torch._grouped_mm(*inputs, offs=offsets), tmp_path / "trace.json")
+    assert found == counted_flops(lambda: [torch.mm(x, y) for x, y in zip(*parts, strict=True)]) > 0
+
+
+def test_a_packed_weight_has_the_operations_of_a_linear_layer(tmp_path: Path) -> None:
+    x, weight = torch.ones(8, 32).bfloat16(), torch.ones(16, 32, dtype=torch.int8)
+    scales = torch.ones(16).bfloat16()
+    found = recorded_flops(lambda: torch._weight_int8pack_mm(x, weight, scales), tmp_path / "trace.json")
+    assert found == 2 * 8 * 32 * 16

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analysis.work import formulas
-from tb_plugin.analysis.work.formulas import Work, work_of
+from tb_plugin.analysis.work.formulas import work_of
+from tb_plugin.analysis.work.inputs import Work
 from tb_plugin.registry import analysis_by_id
 from tests.builders import figures, kernel, model, part, trace
 from tests.depth import needs_time
@@ -144,9 +145,9 @@ ANYTHING = st.recursive(
 
 @given(st.sampled_from(sorted(formulas._FORMULAS)), st.lists(st.lists(ANYTHING, max_size=11), min_size=3, max_size=3))
 def test_any_text_gives_numbers_or_nothing(name, columns):
-    found = work_of(f"aten::{name}", *map(json.dumps, columns))
+    found = work_of(name, *map(json.dumps, columns))
     assert found is None or (found.flops >= 0 and found.bytes >= 0)
-    assert work_of(f"aten::{name}", "[[", "{}", "") is None
+    assert work_of(name, "[[", "{}", "") is None
 
 
 def test_absurd_inputs_are_unknown():

@@ -29,6 +29,7 @@ NAMES_IN_TRACES = {
     "analysis/driver_calls.py",  # prefixes of driver calls
     "analysis/dtypes.py",  # names of element types
     "analysis/kernel_labels.py",  # names of kernels
+    "analysis/work/formulas.py",  # names of operators
     "views/distributed/metrics.py",  # nccl-tests defines the bandwidths
     "views/overview/configuration.py",  # keys of files, with their titles
     "views/memory/__init__.py",  # an example of a device id

@@ -100,7 +100,6 @@ class _Known:
             return
         common = CommonScopes(scopes, scope, all(len(match.starts) == 1 for match in matches.values()))
         offset = len(self.scopes)
-        self.scopes = concatenate(self.scopes, common.scopes)
         known: dict[tuple[int, bytes], Int32] = {}
         for graph, match in matches.items():
             key = match.size, match.starts.tobytes()
@@ -111,6 +110,7 @@ class _Known:
             self.scope[nodes] = np.where(known[key] == MISSING, MISSING, known[key] + offset)
             self.way[nodes] = way
             self.is_left[graph] = False
+        self.scopes = concatenate(self.scopes, common.scopes)
 
 
 @cached_by_argument

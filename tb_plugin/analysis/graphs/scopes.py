@@ -110,11 +110,13 @@ def _scopes(trace: TraceTable, rows: Int64, parent: Int32, forward: Int32) -> Sc
         parent=parent.astype(np.int32),
         shapes=np.append(trace.operators.shapes, none)[place],
         types=np.append(trace.operators.types, none)[place],
+        values=np.append(trace.operators.concrete, none)[place],
         stack=np.append(trace.operators.stack, none)[place],
         is_backward=inherit(np.where(within != MISSING, 0, MISSING).astype(np.int32), parent) != MISSING,
         is_eligible=trace.matrix_eligible[rows],
         row=rows.astype(np.int32),
         forward=forward.astype(np.int32),
+        calls=np.ones(len(rows), np.int32),
     )
 
 
@@ -144,7 +146,7 @@ def subset_scopes(scopes: Scopes, used: Int32) -> tuple[Scopes, Int32]:
 
 
 INPUTS = ("shapes", "types")
-ARGS = (*INPUTS, "stack")
+ARGS = (*INPUTS, "values", "stack")
 
 
 def merge_equal_scopes(
@@ -180,13 +182,14 @@ class CommonScopes:
     """Scopes on which several captures agree: with all details, or reduced to the details on which they agree."""
 
     def __init__(self, scopes: Scopes, scope: Int32, is_single: bool) -> None:
-        self._scope = scope
+        self._unmerged, self._scope = scopes, scope
         operators = (EventKind.OPERATOR,)
         levels = [(KINDS, ARGS), (KINDS, ()), (WORK_IN, ()), (operators, INPUTS), (operators, ())]
         merged = [] if is_single else [merge_equal_scopes(scopes, *level) for level in levels]
         self._levels = [of for _, of in merged]
         self._offsets = np.cumsum([len(scopes), *(len(each) for each, _ in merged)])
         self.scopes = concatenate(scopes, *(each for each, _ in merged))
+        self.scopes.calls[len(scopes) :] = MISSING
 
     def of(self, starts: Int64, size: int) -> Int32:
         """Returns the scope of each of ``size`` nodes, if the captures at ``starts`` agree on its operator."""
@@ -201,7 +204,19 @@ class CommonScopes:
         for number, place in reversed([*enumerate(self._levels)]):
             common = place[first]
             found = np.where(agree[number], np.where(common == MISSING, MISSING, common + self._offsets[number]), found)
+        for start in starts.tolist():
+            self._count_calls(self._scope[start : start + size])
         return found.astype(np.int32)
+
+    def _count_calls(self, scope: Int32) -> None:
+        """Sets how many calls of a capture each merged scope stands for."""
+        members, _ = with_ancestors(self._unmerged.parent, np.unique(scope[scope != MISSING]))
+        members = members[self._unmerged.kind[members] == EventKind.OPERATOR]
+        for place, offset in zip(self._levels, self._offsets, strict=False):
+            merged, count = np.unique(place[members], return_counts=True)
+            at, count = merged[merged != MISSING] + offset, count[merged != MISSING]
+            known = self.scopes.calls[at]
+            self.scopes.calls[at] = np.where((known == MISSING) | (known == count), count, 0)
 
 
 def insert_scopes(scopes: Scopes, scope: Int32, around: Scopes, outer: Int32) -> tuple[Scopes, Int32]:

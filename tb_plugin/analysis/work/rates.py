@@ -81,7 +81,7 @@ def work_sums(work: OperatorWork) -> WorkSums:
 
     kernel_ns = work.kernel_ns.astype(np.float64)
     return WorkSums(
-        calls=np.ones(len(work.row)),
+        calls=work.count.astype(np.float64),
         flops=work.flops,
         bytes=work.bytes,
         kernel_ns=kernel_ns,

@@ -30,6 +30,8 @@ class Scopes(msgspec.Struct, frozen=True, eq=False):
     shapes: Int32 = no_rows(np.int32)
     """String id of the input shapes, as in ``OperatorArgs``; only for operators."""
     types: Int32 = no_rows(np.int32)
+    values: Int32 = no_rows(np.int32)
+    """String id of the values of the inputs, as in ``OperatorArgs.concrete``; only for operators."""
     stack: Int32 = no_rows(np.int32)
     """String id of the call stack, as in ``OperatorArgs``; only for operators."""
     is_backward: Bool = no_rows(np.bool_)
@@ -40,6 +42,8 @@ class Scopes(msgspec.Struct, frozen=True, eq=False):
     """Row of the scope in this trace; -1 if the scope comes from another trace."""
     forward: Int32 = no_rows(np.int32)
     """For a backward operator, the index of its forward operator; otherwise -1."""
+    calls: Int32 = no_rows(np.int32)
+    """Calls per replay that this scope stands for; 0 = the number differs between graphs."""
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -57,7 +61,7 @@ def scopes_of_kind(kind: EventKind, name: Int32, parent: Int32, is_backward: Boo
     never = np.zeros(len(name), np.bool_)
     back = never if is_backward is None else is_backward
     return Scopes(
-        np.full(len(name), kind, np.uint8), name, parent, none, none, none, back, never, none, none
+        np.full(len(name), kind, np.uint8), name, parent, none, none, none, none, back, never, none, none, never + np.int32(1)
     )  # fmt: skip
 
 
@@ -102,7 +106,7 @@ class Captured(msgspec.Struct, frozen=True, eq=False):
 _Part = TypeVar("_Part", Scopes, Sequences, NodeStacks)
 # Columns that contain string ids.
 _TEXTS: dict[type, tuple[str, ...]] = {
-    Scopes: ("name", "shapes", "types", "stack"),
+    Scopes: ("name", "shapes", "types", "values", "stack"),
     Sequences: ("name", "grid", "block"),
     NodeStacks: (),
 }

@@ -72,6 +72,8 @@ class OperatorNames(msgspec.Struct, frozen=True):
     batched_product: str = ""
     single: str = ""
     half: str = ""
+    list_element: str = ""
+    """Pattern for the element type of lists of tensors in kernel names: a group with the type or its bytes."""
     softmax: str = ""
     """Pattern for forward and backward softmax operators, but not log-softmax."""
     updating: str = ""

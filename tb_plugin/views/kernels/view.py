@@ -19,7 +19,7 @@ from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.analysis.work.operator_work import OperatorWork, operator_work
+from tb_plugin.analysis.work.operator_work import OperatorWork, work_with_replays
 from tb_plugin.analysis.work.rates import COLUMNS, HIDDEN, kernel_work, rates
 from tb_plugin.analysis.work.rates import METRICS as OF_WORK
 from tb_plugin.analysis.work_answers import kernels_answer
@@ -73,7 +73,7 @@ class Kernels(DeclaredView, entry=VIEW):
         kernels = _counted(trace, selection.of(trace, EventKind.KERNEL), params)
         units = matrix_units(trace, kernels)
         times = class_time(trace, kernels)
-        work = operator_work(trace, *selection.chosen)
+        work = work_with_replays(trace, *selection.chosen)
         copies = selection.of(trace, EventKind.MEMCPY, EventKind.MEMSET)
         frames = {
             "kernels": _by_name(trace, kernels, units, work),
@@ -125,7 +125,7 @@ def _weighted(groups: Groups, values: Float64, dur: Int64) -> pa.Array:
 def _rates(trace: TraceTable, kernels: Int64, groups: Groups, work: OperatorWork) -> dict[str, pa.Array]:
     """Returns the rates of rows whose kernels are each the only kernel of their operator call."""
     sums = kernel_work(trace, work, kernels, groups.of, len(groups))
-    lone = work.kernel[np.bincount(work.kernel_call)[work.kernel_call] == 1]
+    lone = work.kernel[(np.bincount(work.kernel_call) == 1)[work.kernel_call] & (work.count == 1)[work.kernel_call]]
     is_lone = np.bincount(groups.of[np.isin(kernels, lone)], minlength=len(groups)) == groups.count()
     return rates(sums.each(lambda values: np.where(is_lone, values, 0.0)))
 

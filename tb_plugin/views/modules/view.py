@@ -14,7 +14,7 @@ from tb_plugin.analysis.host_calls import HostCalls, UnmatchedBackward, called_m
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.analysis.work.operator_work import OperatorWork, operator_work
+from tb_plugin.analysis.work.operator_work import OperatorWork, work_with_replays
 from tb_plugin.analysis.work.rates import COLUMNS as RATE_COLUMNS
 from tb_plugin.analysis.work.rates import HIDDEN as HIDDEN_RATES
 from tb_plugin.analysis.work.rates import concatenated_work, rates, without_empty
@@ -60,7 +60,7 @@ class Modules(DeclaredView, entry=VIEW):
         rows = selection.of(trace, EventKind.MODULE)
         calls = host_calls(trace, selection, called_modules(trace, rows))
         compiled = compiled_in(trace, selection, calls)
-        work = operator_work(trace, *selection.chosen)
+        work = work_with_replays(trace, *selection.chosen)
         keys = [*_columns(calls), *(("compiled_code", "regions") if compiled else ())]
         frames = {"modules": _totals(trace, calls, compiled, keys, work)}
         payloads: dict[str, Payload] = {}

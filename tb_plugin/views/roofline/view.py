@@ -11,10 +11,10 @@ from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.metrics import CHOSEN, PER_STEP, SHARED, SUM, define
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.analysis.work.operator_work import NUMBER_FORMATS, OperatorWork, operator_work
+from tb_plugin.analysis.work.operator_work import NUMBER_FORMATS, OperatorWork, work_with_replays
 from tb_plugin.analysis.work.rates import MAX_PEAK_RATIO, nullable, rates, work_sums
 from tb_plugin.analysis.work.rates import METRICS as RATES
-from tb_plugin.lib.groupby import group, places_of
+from tb_plugin.lib.groupby import group
 from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -50,7 +50,7 @@ class Roofline(DeclaredView, entry=VIEW):
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         selection = select_rows(trace, *params.chosen)
-        work = operator_work(trace, *selection.chosen)
+        work = work_with_replays(trace, *selection.chosen)
         frame, above = _table(trace, work)
         flops, moved, kernel_ns = float(work.flops.sum()), float(work.bytes.sum()), int(work.kernel_ns.sum())
         ratio = float(work_sums(work).each(lambda values: values.sum(keepdims=True)).peak_ratio[0])
@@ -75,7 +75,7 @@ class Roofline(DeclaredView, entry=VIEW):
 
 def _table(trace: TraceTable, work: OperatorWork) -> tuple[Frame, int]:
     """Returns the table, and the number of its rows above the peak."""
-    name, shape = trace.name[work.row], trace.operators.shapes[places_of(trace.operators.row, len(trace))[work.row]]
+    name, shape = work.name, work.shape
     groups = group(name, shape, work.number_format)
     sums = work_sums(work).each(groups.sum_real)
     found = rates(sums)
@@ -83,7 +83,7 @@ def _table(trace: TraceTable, work: OperatorWork) -> tuple[Frame, int]:
         "name": trace.strings.take(name[groups.first]),
         "input_shape": trace.strings.take(shape[groups.first]),
         "number_format": pa.array(NUMBER_FORMATS, pa.string()).take(work.number_format[groups.first]),
-        "work_calls": pa.array(groups.count()),
+        "work_calls": pa.array(groups.sum(work.count)),
         "work_kernel_ns": pa.array(groups.sum(work.kernel_ns)),
         "gflops": pa.array(sums.flops / 1e9),
         "moved_bytes": pa.array(np.rint(sums.bytes).astype(np.int64)),
@@ -123,7 +123,7 @@ def _chart(frame: Frame, trace: TraceTable, work: OperatorWork) -> Scatter | Non
     rows = [row for row in rows if row["work_kernel_ns"] >= least_ns]
     if not rows:
         return None
-    matrix = set(trace.strings.take(np.unique(trace.name[work.row[work.is_matrix]])).to_pylist())
+    matrix = set(trace.strings.take(np.unique(work.name[work.is_matrix])).to_pylist())
     longest = max(row["work_kernel_ns"] for row in rows)
     kinds = (("Matrix products, convolutions, attention", "matrix", True), ("Other operators", "elementwise", False))
     groups = []
