@@ -9,6 +9,7 @@ import re
 import msgspec
 import numpy as np
 
+from tb_plugin.analysis.dtypes import element_bytes
 from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import Whole, group, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -85,23 +86,28 @@ class Arguments(msgspec.Struct, frozen=True, eq=False):
 
 
 class Extents(msgspec.Struct, frozen=True, eq=False):
-    """Elements of each operator's largest input, and the number of inputs of this size; 0 = unknown."""
+    """Elements and bytes of each operator's largest input, and the number of inputs of this size; 0 = unknown."""
 
     numbers: Int64
     inputs: Int64
+    bytes: Int64
 
     def take(self, of: Bool) -> Extents:
-        return Extents(self.numbers[of], self.inputs[of])
+        return Extents(self.numbers[of], self.inputs[of], self.bytes[of])
 
 
 def largest_inputs(trace: TraceTable, operators: Whole) -> Extents:
     """Returns the size of the largest input of each operator. ``operators`` contains row numbers; -1 = none."""
-    texts = arguments(trace).shape_of(operators)
-    groups = group(texts)
-    found = np.zeros((2, len(groups)), np.int64)
-    for i, text in enumerate(trace.strings.take(texts[groups.first]).to_pylist()):
-        counts = [math.prod(dims) for dims in input_dims(text or "[]") if dims]
-        most = max(counts, default=0)
-        found[:, i] = min(most, 1 << 60), counts.count(most)
-    numbers, inputs = found[:, groups.of]
-    return Extents(numbers, inputs)
+    texts, types = arguments(trace).shape_of(operators), arguments(trace).type_of(operators)
+    groups = group(texts, types)
+    found = np.zeros((3, len(groups)), np.int64)
+    shown = [trace.strings.take(column[groups.first]).to_pylist() for column in (texts, types)]
+    for i, (text, kinds) in enumerate(zip(*shown, strict=True)):
+        counts = [math.prod(dims) if dims else 0 for dims in input_dims(text or "[]")]
+        most = min(max(counts, default=0), 1 << 56)
+        if most:
+            at = counts.index(max(counts))
+            size = element_bytes([*input_types(kinds or "[]"), *[""] * len(counts)][at]) or 0
+            found[:, i] = most, counts.count(max(counts)), most * size
+    numbers, inputs, sizes = found[:, groups.of]
+    return Extents(numbers, inputs, sizes)

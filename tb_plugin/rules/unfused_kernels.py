@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -17,7 +18,8 @@ from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.analysis.work.operator_work import bytes_of
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import group, sequence_hashes, sum_by
 from tb_plugin.lib.intervals import subtract
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind, KernelClass
@@ -55,7 +57,11 @@ METRICS = COMMON.in_steps(
         "run_fused_ns": ("If fused", "Time of each sequence's longest kernel, summed over all steps."),
         "run_saved_ns": ("Difference", "Kernel time minus time if fused."),
     },
-    ratio={"runs_ratio": ("Fusible kernels", "Fusible kernel time divided by kernel time.")},
+    ratio={
+        "runs_ratio": ("Fusible kernels", "Fusible kernel time divided by kernel time."),
+        "runs_bandwidth_ratio": ("Share of bandwidth", "Bandwidth divided by the peak."),
+    },
+    bytes={"passed_bytes": ("Intermediate tensors", "Bytes passed to the next kernel.")},
     number={
         "fusible_runs": ("Sequences", "Fusible kernel sequences per step."),
         "run_kernels": ("Kernels in sequences", "Kernels in fusible sequences per step."),
@@ -140,6 +146,8 @@ def _look(s: Scene) -> Detection | None:
     if not time.any() or time.sum() < MIN_SHARE * total:
         return None
     longest = np.maximum.reduceat(time, np.flatnonzero(found.first))
+    traffic = _traffic(s, found)
+    passed, bandwidth = s.per_step(int(traffic.passed.sum())), _bandwidth_ratio(trace, found, traffic)
     line = s.line(row)
     notice = s.notice(
         RULE,
@@ -147,6 +155,11 @@ def _look(s: Scene) -> Detection | None:
         f"take {{runs_ns}}, {{runs_ratio}} of the kernel time, in {{fusible_runs}} "
         f"{plural(s.per_step(len(longest)), 'sequence')}"
         + (", mostly at {run_line}." if line else ".")
+        + (
+            " They reach {runs_bandwidth_ratio} of the memory bandwidth, and pass {passed_bytes} to each other."
+            if passed and bandwidth
+            else ""
+        )
         + " If each sequence took as long as its longest kernel, the total would be {fused_ns}.",
         figures=METRICS.measured(
             run_kernels=s.per_step(len(row)),
@@ -156,6 +169,7 @@ def _look(s: Scene) -> Detection | None:
             run_classes=_class_words(trace, found),
             fused_ns=s.per_step(int(longest.sum())),
             **optional(line, run_line=line),
+            **optional(passed and bandwidth, passed_bytes=passed, runs_bandwidth_ratio=bandwidth),
         ),
         measure="runs_ratio",
         threshold=MIN_SHARE,
@@ -173,7 +187,7 @@ def _look(s: Scene) -> Detection | None:
     return Detection(
         notice,
         Bounds(
-            Change(subtract(s.covered(launches), once), row, np.minimum(_between(s, found), most)),
+            Change(subtract(s.covered(launches), once), row, np.minimum(_between(s, found, traffic), most)),
             Change(subtract(s.covered(around[around != MISSING]), once), row, most),
         ),
         s.by_length(row),
@@ -200,19 +214,82 @@ def _all_but_longest(of: Int64, time: Int64) -> Int64:
     return less
 
 
-def _between(s: Scene, found: Runs) -> Int64:
-    """Returns the time that series of at least three elementwise kernels spend on passing tensors of equal shape."""
-    size = largest_inputs(s.trace, found.operator)
+class Traffic(msgspec.Struct, frozen=True, eq=False):
+    """Memory traffic of fusible kernels, one value per kernel. 0 = unknown."""
+
+    moved: Float64
+    """Bytes that the kernel moves."""
+    passed: Float64
+    """Bytes of a tensor that the previous kernel writes and this kernel reads; 0 = none."""
+    numbers: Int64
+    inputs: Int64
+    size_bytes: Float64
+    """Bytes of the largest input; NaN = unknown."""
+
+
+# Kernels whose output is as large as their largest input.
+_KEEPS_SIZE = (KernelClass.ELEMENTWISE, KernelClass.NORMALISATION, KernelClass.COPY)
+
+
+def _traffic(s: Scene, found: Runs) -> Traffic:
+    """Returns the traffic of kernels. A kernel reads what the previous one writes if their tensors have equal sizes."""
+    trace, size = s.trace, largest_inputs(s.trace, found.operator)
+    operators = group(found.operator)
+    time = trace.dur_ns[found.row].astype(np.float64)
+    share = time / np.maximum(operators.sum_real(time)[operators.of], 1)
+    moved = bytes_of(trace, found.operator[operators.first])[operators.of] * share
+    keeps = np.isin(_classes(trace, found), _KEEPS_SIZE)
+    reads = np.zeros(len(found.row), np.bool_)
+    reads[1:] = (found.of[1:] == found.of[:-1]) & (found.operator[1:] != found.operator[:-1]) & keeps[:-1]
+    reads[1:] &= (size.numbers[1:] == size.numbers[:-1]) & (size.numbers[1:] > 0)
+    size_bytes = np.where(size.bytes > 0, size.bytes, np.nan)
+    return Traffic(moved, np.where(reads, size.bytes, 0).astype(np.float64), size.numbers, size.inputs, size_bytes)
+
+
+def _bandwidth_ratio(trace: TraceTable, found: Runs, traffic: Traffic) -> float | None:
+    """Returns the bandwidth of the kernels with known bytes divided by the peak; None if unknown."""
+    known = (traffic.moved > 0) & ~np.isnan(_bandwidth(trace, found))
+    possible = (trace.dur_ns[found.row] * _bandwidth(trace, found))[known].sum()
+    ratio = float(traffic.moved[known].sum() / possible) if possible else math.nan
+    return ratio if ratio <= 1 else None
+
+
+def _bandwidth(trace: TraceTable, found: Runs) -> Float64:
+    """Returns the peak bandwidth of the device of each kernel, in bytes per nanosecond; NaN = unknown."""
+    return np.array([*(each.bandwidth or math.nan for each in trace.devices), math.nan])[trace.device[found.row]]
+
+
+def _between(s: Scene, found: Runs, traffic: Traffic) -> Int64:
+    """Returns the time that sequences of at least three kernels spend on passing tensors of equal size.
+
+    This is the part of their time in which they read or write such a tensor, but at most the time at the peak
+    bandwidth. The inputs and the output of elementwise kernels take equal times. Other kernels only read the tensor.
+    """
+    time = s.trace.dur_ns[found.row].astype(np.float64)
     elementwise = _classes(s.trace, found) == KernelClass.ELEMENTWISE
-    next_one = np.zeros(len(found.row), np.bool_)
-    next_one[:-1] = (found.of[1:] == found.of[:-1]) & (size.numbers[1:] == size.numbers[:-1]) & (size.numbers[1:] > 0)
+    same = np.zeros(len(found.row), np.bool_)
+    same[:-1] = (found.of[1:] == found.of[:-1]) & (traffic.numbers[1:] == traffic.numbers[:-1])
+    same[:-1] &= traffic.numbers[1:] > 0
+    next_one = same.copy()
     next_one[:-1] &= elementwise[1:] & elementwise[:-1]
+    next_one = _of_three(next_one)
+    tensors = next_one.astype(np.int64) + np.append(False, next_one[:-1])[: len(next_one)]
+    reads = _of_three(np.append(traffic.passed[1:] > 0, False)[: len(same)])
+    reads = np.append(False, reads[:-1])[: len(reads)] & (tensors == 0) & (traffic.moved > 0)
+    # No fused kernel needs the time that a tensor takes at the peak bandwidth.
+    at_peak = traffic.size_bytes / _bandwidth(s.trace, found)
+    part = np.where(reads, traffic.passed / np.maximum(traffic.moved, 1), 1 / (traffic.inputs + 1))
+    each = np.fmin(at_peak, time * part)
+    less: Int64 = (each * np.where(reads, 1, tensors)).astype(np.int64)
+    return less
+
+
+def _of_three(next_one: Bool) -> Bool:
+    """Returns ``next_one`` without pairs that are not beside another pair: two kernels often work on other tensors."""
     before = np.append(False, next_one[:-1])[: len(next_one)]
     after = np.append(next_one[1:], False)[: len(next_one)]
-    next_one &= before | after
-    tensors = next_one.astype(np.int64) + np.append(False, next_one[:-1])[: len(next_one)]
-    less: Int64 = (s.trace.dur_ns[found.row] / (size.inputs + 1) * tensors).astype(np.int64)
-    return less
+    found: Bool = next_one & (before | after)
+    return found
 
 
 def _classes(trace: TraceTable, found: Runs) -> npt.NDArray[np.uint8]:
@@ -264,7 +341,7 @@ RULE = Rule(
     threshold=f"Such sequences take at least {percent(MIN_SHARE)} of the kernel time.",
     saving="Upper bound: the time of all kernels of a sequence except the longest, and of all operators except the first. "
     "Lower bound: the launches of all kernels except the last. If shapes are recorded, the lower bound includes memory "
-    "traffic between three or more elementwise kernels of equal size.",
+    "traffic between three or more kernels of equal size.",
     notes="""
         A sequence consists of elementwise kernels, norms, reductions and copies on one stream, in any order. Its
         kernels come from at least 3 operators. A sequence has at most 64 kernels, the fusion limit of `torch.compile`
@@ -275,8 +352,11 @@ RULE = Rule(
         Some small kernels also end a sequence: kernels of optimizers, unfused attention and compilers, and sorts and
         scans. Helper kernels that an operator launches together with a matmul also end a sequence.
 
-        For memory traffic, a kernel's time is divided by its number of inputs plus one output. The longest kernel is
-        excluded. The trace does not record data dependencies between kernels. The table of the finding groups equal
+        For memory traffic between elementwise kernels, a kernel's time is divided by its number of inputs plus one output.
+        Other kernels only read the tensor of the previous kernel. A tensor counts at most its time at the peak
+        bandwidth, if this is known. The longest kernel is excluded. The trace does not record data dependencies
+        between kernels: a kernel reads the tensor of the previous one if their largest tensors have equal sizes. The
+        bytes are those of the tab Roofline. The table of the finding groups equal
         sequences, and shows the count, time and fused time of each group.
     """,
     limits=(Limit.GPU,),

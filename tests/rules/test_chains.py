@@ -139,6 +139,44 @@ def test_kernels_of_which_only_launches_surely_go(ops: list[Op]) -> None:
     assert seen is not None and (seen.least, seen.most) == (0, 20)
 
 
+NORM = "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float>"
+H100 = {"name": "NVIDIA H100 80GB HBM3", "computeMajor": 9}
+
+
+def passing(norm: float = 40, numbers: int = 4096) -> TraceBuilder:
+    """A cast, a norm and a product with numbers: two tensors of 64 MiB (at 3.35 TB/s, each takes 20.03 us)."""
+    square = [[4096, numbers]]
+    ops = [
+        Op("aten::copy_", 60, COPY, square * 2, FLOAT),
+        Op("aten::native_layer_norm", norm, NORM, square, FLOAT),
+        Op("aten::mul", 50, ADD, [*square, []], FLOAT),
+    ]
+    return Program(trace().device(0, **H100)).run(LINEAR, *ops, LINEAR).done()
+
+
+def test_kernels_pass_tensors_to_each_other() -> None:
+    """All but the cast read 64 MiB of the kernel before (half of the norm); the kernels move 384 MiB in 150 us."""
+    seen = said("unfused_kernels", passing())
+    assert seen is not None and (seen.least, seen.most) == pytest.approx((20 + 20.03, 40 + 50), abs=0.01)
+    assert "They reach 80.1 % of the memory bandwidth, and pass 128 MiB to each other." in seen.text
+
+
+def test_a_tensor_in_a_cache_takes_a_part_of_the_kernel() -> None:
+    """The norm takes 20 us for 128 MiB: half of it reads what the cast wrote."""
+    seen = said("unfused_kernels", passing(20))
+    assert seen is not None and seen.least == pytest.approx(10 + 20.03, abs=0.01)
+
+
+def test_other_sizes_are_not_passed_on() -> None:
+    builder = passing()
+    for event in builder.events:
+        if event["name"] == "aten::native_layer_norm":
+            event["args"]["Input Dims"] = [[4096, 4095]]
+    seen = said("unfused_kernels", builder)
+    assert seen is not None and seen.least == 0
+    assert "pass" not in seen.text
+
+
 def test_updates_of_parameters_are_another_rule_s_chains() -> None:
     program = Program().run(LINEAR)
     begin = program.now
