@@ -61,6 +61,7 @@ PER_STEP: dict[str, dict[str, str]] = {
     "recomputation": {"recompute_count": "runs", "recompute_device_ns": "device_ns"},
     "redundant_casts": {"casts": "calls", "casts_ns": "device_ns"},
     "redundant_copies": {"layout_ns": "device_ns"},
+    "slow_matrix_products": {"slow_product_ns": "device_ns"},
     "unfused_optimizer": {"optimizer_kernels": "calls", "optimizer_kernels_ns": "device_ns"},
     "unfused_kernels": {"fusible_runs": "chains"},  # norms and casts beside a chain are in its run as well
     "profiler_overhead": {"overhead_ns": "host_ns"},
@@ -141,8 +142,9 @@ def test_a_planted_fault_is_found_and_nothing_else_sized_and_worth_what_it_costs
     assert not ratios or statistics.median(ratios) <= WIDE.get(fault, 1.5)
 
 
-WIDE = {"unfused_kernels": 2.0}
-"""Upper bounds over lower ones: kernels beside a planted chain are in its run, and may be fused with it."""
+WIDE = {"unfused_kernels": 2.5, "slow_matrix_products": 2.2}
+"""Upper bounds over lower ones: kernels beside a planted chain are in its run, and may be fused with it. Of idle
+multiprocessors, half are sure to be used."""
 ALONE = 0.1
 """So far bounds may lie apart, of the upper one: the first step alone begins with nothing queued."""
 

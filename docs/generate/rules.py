@@ -126,7 +126,7 @@ def _peaks() -> str:
             "## Peaks of GPUs",
             "",
             "Dense peaks by the makers' data sheets: tera-operations per second, and gigabytes per second of memory.",
-            "`matrix_units`, `tf32_off` and `matrix_alignment` use them.",
+            "`matrix_units`, `tf32_off`, `matrix_alignment` and `slow_matrix_products` use them.",
             "The first pattern that matches the name of the GPU counts.",
             "",
             f"| pattern | {' | '.join(NAMES.values())} | bandwidth |",

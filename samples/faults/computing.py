@@ -8,13 +8,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from .faulty import Faulty, fault
-from .hardware import BF16, COMPUTE, FLOAT, GAP, GIB, SIDE, Dims, Kernel
+from .hardware import BF16, COMPUTE, FLOAT, GAP, GIB, SIDE, SMS, Dims, Kernel
 from .kernels import (
     ADD,
     BANDWIDTH,
     BF16_FLOPS,
     FP32_FLOPS,
     GEMM,
+    GEMM_FORWARD,
     HEAD,
     SEQUENCE,
     SOFTMAX,
@@ -252,6 +253,31 @@ class MatrixAlignment(_Products):
         name = (ALIGN1 if ratio < 5 else SIMT).format("tn" if forward else "nn")
         ns = 2_500 + 2 * rows * inner * columns / BF16_FLOPS * ratio
         return self._count(replace(kernel, name=CUTLASS.format(name), ns=ns, threads=128), ratio)
+
+
+@fault("slow_matrix_products")
+class SlowMatrixProducts(Faulty):
+    """Products with 144 tiles take two rounds of all SMs. Mended, as many tiles in products of one full round each."""
+
+    side, depth = 128, 8_192
+    calls = 11
+
+    def extra(self) -> None:
+        super().extra()
+        m = self.m
+        wave = 2 * self.side**2 * self.depth * SMS / BF16_FLOPS
+        groups = max(1, round(self.part("slow_matrix_products") / ((self.calls - 1) * wave)))
+        high, wide, calls = (11, 12, self.calls + 1) if self.mended else (12, 12, self.calls)
+        tiles = high * wide
+        kernel = Kernel(GEMM_FORWARD, 2_500 + -(-tiles // SMS) * wave, tiles, 384)
+        left, right = (self.side * high, self.depth), (self.depth, self.side * wide)
+        with m.frame("model.py(99): mix"):
+            for _ in range(groups * calls):
+                first = len(m.device_rows)
+                with m.op("aten::mm", left, right):
+                    m.launch(kernel, call="cudaLaunchKernelExC")
+                if not self.mended:
+                    self.count_work(m.device_rows[first:])
 
 
 @fault("unfused_optimizer")

@@ -126,7 +126,7 @@ class DeterministicSync(Faulty):
                 with m.op("aten::arange", (), (), dtype=LONG, before=host_ns / 3 / m.pace):
                     m.launch(elementwise("arange_cuda_out", 8 * dims[axis]))
             m.launch(Kernel(SORT, 9 * US + product_of(dims[:2]) / 400, max(1, dims[0]), 384))
-            m.launch(bandwidth_kernel(INDEX_PUT, 2 * ends, 128))
+            m.launch(bandwidth_kernel(INDEX_PUT, 4 * ends, 128))
 
 
 class _Memory(Faulty):

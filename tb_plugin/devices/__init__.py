@@ -187,6 +187,8 @@ def describe(
         collective_backend=family.collective_backend(properties) if family else "",
         matrix_unit=family.matrix_unit if family else "",
         multiprocessor=family.multiprocessor if family else "",
+        matrix_tile=family.matrix_tile if family else "",
+        matrix_load=family.matrix_load if family else "",
         peaks=peak.flops if peak else (),
         bandwidth=float(peak.bandwidth) if peak else None,
         link_bandwidth=float(peak.link) if peak and peak.link and "pci" not in str(name).lower() else None,

@@ -54,6 +54,10 @@ class DeviceFamily(msgspec.Struct, frozen=True):
     """Regexes for kernels that use matrix units. They take precedence over ``plain_kernels``."""
     matrix_kernels_by_type: tuple[str, ...] = ()
     """Regexes for kernels that use matrix units for all types except float32. Their names do not show the type."""
+    matrix_tile: str = ""
+    """Regex for the rows and columns of the output that a block computes, in names of matmul kernels: two groups."""
+    matrix_load: str = ""
+    """Regex for the elements that a thread loads at once, in names of matmul kernels: one group."""
     plain_kernels: tuple[str, ...] = ()
     """Regexes for kernels that do not use matrix units. For kernels that match no list, this is unknown."""
     matrix_operators: frozenset[str] = frozenset()

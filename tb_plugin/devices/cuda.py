@@ -132,6 +132,9 @@ CUDA = DeviceFamily(
     collective_kernels=COLLECTIVE_KERNELS,
     collective_operators=(r"^nccl:\w",),
     matrix_kernels=_VOLTA_TURING + _AMPERE + _HOPPER_BLACKWELL + _TRITON + _MANGLED + _ATTENTION,
+    # Blocks of stream-K kernels share tiles evenly.
+    matrix_tile=r"(?i)^(?!.*stream_?k).*?(?:tilesize|_)(\d{2,3})x(\d{2,3})(?:x\d+)?_",
+    matrix_load=r"_align(\d+)\b",
     plain_kernels=PLAIN_KERNELS,
     # Intel also uses numbers such as B580.
     device_names=r"^(?!.*\b(?:intel|amd)\b).*(?:nvidia|tesla|geforce|quadro|\brtx\b|titan|jetson|\b[vahb]\d{2,3}\b)",

@@ -43,6 +43,11 @@ INFERENCE = {
         (AMP,),
         snippet="model = model.to(torch.bfloat16)",
     ),
+    "slow_matrix_products.small.inference": Advice(
+        "Batch more requests or tokens per call. Merge layers that read the same input (query, key and value; gate and up) "
+        "into one layer.",
+        snippet="qkv = nn.Linear(width, 3 * width)  # instead of three layers",
+    ),
     "decode_gaps": Advice(
         "Use asynchronous (overlapping) scheduling, so that the server prepares the next step while the device works. "
         "Sample on the device, and detokenize in another process."

@@ -11,6 +11,10 @@ DOCS = "https://docs.pytorch.org/docs/stable"
 _TUTORIALS = "https://docs.pytorch.org/tutorials"
 _TUNING = ("PyTorch: tuning guide", f"{_TUTORIALS}/recipes/recipes/tuning_guide.html")
 AMP = ("PyTorch: AMP", f"{DOCS}/amp.html")
+_MATRIX_MULTIPLICATION = (
+    "NVIDIA: matrix multiplication background",
+    "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html",
+)
 _CUDA_MEMORY = ("PyTorch: CUDA memory management", f"{DOCS}/notes/cuda.html#cuda-memory-management")
 
 GRAPHS = (
@@ -259,15 +263,25 @@ TRAINING = {
     "matrix_alignment": Advice(
         "Pad the dimension to a multiple of 8 (16 for 8-bit types): vocabulary, number of classes, layer width "
         "(nn.Linear(width, 8 * math.ceil(size / 8))), or sequence length (pad_to_multiple_of=8).",
-        (
-            (
-                "NVIDIA: matrix multiplication background",
-                "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html",
-            ),
-            _TUNING,
-        ),
+        (_MATRIX_MULTIPLICATION, _TUNING),
         snippet="head = nn.Linear(width, 8 * math.ceil(size / 8))",
     ),
+    "slow_matrix_products.alignment": Advice(
+        "Pad the dimension to a multiple of 8 (16 for 8-bit types): vocabulary, number of classes, or layer width.",
+        snippet="head = nn.Linear(width, 8 * math.ceil(size / 8))",
+    ),
+    "slow_matrix_products.small": Advice(
+        "Merge layers that read the same input, such as query, key and value, into one layer. A larger batch also gives "
+        "each matmul more tiles, except in the gradients of weights; for these, "
+        'torch.compile(mode="max-autotune") tries kernels that split the depth.',
+        snippet="qkv = nn.Linear(width, 3 * width)  # instead of three layers",
+    ),
+    "slow_matrix_products.waves": Advice(
+        "Change the batch size or the layer width until the tiles fill complete rounds. "
+        'torch.compile(mode="max-autotune") also tries kernels with other tiles.',
+        snippet='model = torch.compile(model, mode="max-autotune")',
+    ),
+    "slow_matrix_products": Advice("", (_MATRIX_MULTIPLICATION, _TUNING)),
     "unfused_attention": Advice(
         (
             "Call torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=..., is_causal=...), "

@@ -10,6 +10,7 @@ import numpy as np
 
 from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.analysis.work.matrix_formulas import ProductSizes, product_sizes
 from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import distinct_values, group
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -23,6 +24,7 @@ STEP = 8
 SHORT_NS = 10_000
 """Minimum duration of a kernel. Starting and ending takes most of the time of shorter kernels."""
 
+_MAX_SIZE = 1 << 62
 USUAL = 3
 """Ratio of the peak rate to a rate that most matrix products reach."""
 
@@ -37,11 +39,20 @@ class Products(msgspec.Struct, frozen=True, eq=False):
     """Each kernel's part of the operator's floating-point operations. The parts are proportional to the kernel durations."""
     numbers: Float64
     """Each kernel's part of the elements in both inputs and the output, proportional to the kernel durations."""
-    odd: Int64
-    """A dimension of the product that is not a multiple of 8; 0 = none or unknown."""
+    batch: Int64
+    rows: Int64
+    columns: Int64
+    depth: Int64
 
     def take(self, of: Bool) -> Products:
-        return Products(self.row[of], self.bits[of], self.flops[of], self.numbers[of], self.odd[of])
+        return Products(*(getattr(self, name)[of] for name in self.__struct_fields__))
+
+    def unaligned(self, step: int = STEP) -> Int64:
+        """Returns a dimension of each product that is not a multiple of ``step``; 0 = none or unknown."""
+        found = np.zeros(len(self.row), np.int64)
+        for size in (self.rows, self.depth, self.columns):
+            found = np.where(size % step > 0, size, found)
+        return found
 
 
 @cached_by_argument
@@ -56,10 +67,10 @@ def matrix_kernels(trace: TraceTable) -> Products:
     groups = group(operator)
     operators, of = operator[groups.first], groups.of
     bits = _bits(trace, told.type_of(operators))
-    flops, numbers, odd = _computed(trace, operators, told.shape_of(operators))
+    flops, numbers, sizes = _computed(trace, operators, told.shape_of(operators))
     time = np.bincount(of, trace.dur_ns[row], len(operators))
     share = trace.dur_ns[row] / np.maximum(time[of], 1)
-    return Products(row, bits[of], flops[of] * share, numbers[of] * share, odd[of])
+    return Products(row, bits[of], flops[of] * share, numbers[of] * share, *sizes[of].T)
 
 
 def _bits(trace: TraceTable, texts: Int64) -> Int64:
@@ -80,10 +91,10 @@ def _width(inputs: list[str], single: str, half: str) -> int:
 
 
 def _computed(trace: TraceTable, operators: Int64, texts: Int64) -> tuple[Float64, Float64, Int64]:
-    """Returns operations, elements and an odd dimension (see ``Products``) of each operator; 0 = unknown."""
-    flops, numbers, odd = np.zeros(len(operators)), np.zeros(len(operators)), np.zeros(len(operators), np.int64)
+    """Returns operations, elements, and the sizes (see ``Products``) of each operator; 0 = unknown."""
+    flops, numbers, sizes = np.zeros(len(operators)), np.zeros(len(operators)), np.zeros((len(operators), 4), np.int64)
     if not (texts != MISSING).any():
-        return flops, numbers, odd
+        return flops, numbers, sizes
     words = trace.recorder.operators
     first = np.full(len(trace.strings) + 1, MISSING, np.int64)
     for at, names in enumerate((words.product, words.added_product)):
@@ -91,22 +102,19 @@ def _computed(trace: TraceTable, operators: Int64, texts: Int64) -> tuple[Float6
     place = first[trace.name[operators]]
     known = np.flatnonzero((place != MISSING) & (texts != MISSING))
     keys = distinct_values(np.sort(texts[known] * 2 + place[known]))
-    read = [_product(text, at) for text, at in zip(trace.strings.take(keys // 2).to_pylist(), keys % 2, strict=True)]
+    read = [_sizes(text, at) for text, at in zip(trace.strings.take(keys // 2).to_pylist(), keys % 2, strict=True)]
     of = np.searchsorted(keys, texts[known] * 2 + place[known])
-    table = np.array(read, np.float64).reshape(-1, 3)[of]
-    flops[known], numbers[known], odd[known] = table[:, 0], table[:, 1], table[:, 2]
-    return flops, numbers, odd
+    flops[known] = np.array([each.flops if each else 0 for each in read], np.float64)[of]
+    numbers[known] = np.array([each.numbers if each else 0 for each in read], np.float64)[of]
+    sizes[known] = np.array([each or (0, 0, 0, 0) for each in read], np.int64).reshape(-1, 4)[of]
+    return flops, numbers, sizes
 
 
-def _product(text: str, first: int) -> tuple[float, float, int]:
-    """Returns operations, elements and an odd dimension of a product whose first input has the index ``first``."""
+def _sizes(text: str, first: int) -> ProductSizes | None:
+    """Returns the sizes of a product whose first input has the index ``first``; None if unknown or absurd."""
     inputs: list[Dims] = input_dims(text)[first : first + 2]
-    if len(inputs) != 2 or min(map(len, inputs)) < 2 or inputs[0][-1] != inputs[1][-2]:
-        return 0.0, 0.0, 0
-    left, right = inputs
-    made = (*left[:-1], right[-1])
-    odd = next((size for size in (right[-1], left[-1], left[-2]) if size % STEP), 0)
-    return 2.0 * math.prod(made) * left[-1], float(sum(map(math.prod, (left, right, made)))), odd
+    found = product_sizes(*inputs) if len(inputs) == 2 else None
+    return found if found is not None and 0 < math.prod(found) < _MAX_SIZE else None
 
 
 def on_units(scene: Scene) -> bool:

@@ -26,17 +26,22 @@ METRICS = COMMON.in_steps(
 )
 
 
-def _look(s: Scene) -> Detection | None:
+def unaligned_products(s: Scene) -> tuple[Products, tuple[float, float] | None]:
+    """Returns the slow 16-bit matmuls with unaligned shapes, and the time per operation of aligned ones (``_usual``)."""
     trace, every = s.trace, matrix_kernels(s.trace)
     some = every.take((every.bits == 16) & (every.flops > 0) & s.rows[every.row])
-    odd = some.take(some.odd > 0)
-    if not len(odd.row):
-        return None
-    aligned = some.take((some.odd == 0) & (trace.uses_matrix_unit[some.row] != MatrixUse.NO))
+    is_odd = some.unaligned() > 0
+    odd = some.take(is_odd)
+    aligned = some.take(~is_odd & (trace.uses_matrix_unit[some.row] != MatrixUse.NO))
     outside = trace.uses_matrix_unit[odd.row] == MatrixUse.NO
     usual = _usual(trace.dur_ns, aligned)
     slow = outside if usual is None else outside | (trace.dur_ns[odd.row] > SLOW * odd.flops * usual[1])
-    odd = odd.take(slow & (trace.dur_ns[odd.row] >= SHORT_NS))
+    return odd.take(slow & (trace.dur_ns[odd.row] >= SHORT_NS)), usual
+
+
+def _look(s: Scene) -> Detection | None:
+    trace = s.trace
+    odd, usual = unaligned_products(s)
     time = int(trace.dur_ns[odd.row].sum())
     if not time or time < MIN_SHARE * int(trace.dur_ns[s.kernels].sum()):
         return None
@@ -66,7 +71,9 @@ def _usual(dur: Int64, aligned: Products) -> tuple[float, float] | None:
 
 
 def _by_rate(time: Int64, odd: Products, usual: tuple[float, float]) -> tuple[Change, Change]:
-    most, least = (np.maximum(time - odd.flops * cost * (1 + STEP / np.maximum(odd.odd, STEP)), 0) for cost in usual)
+    most, least = (
+        np.maximum(time - odd.flops * cost * (1 + STEP / np.maximum(odd.unaligned(), STEP)), 0) for cost in usual
+    )
     return Change(row=odd.row, less_ns=least.astype(np.int64)), Change(row=odd.row, less_ns=most.astype(np.int64))
 
 
@@ -75,9 +82,9 @@ def _most(s: Scene, odd: Products) -> tuple[str, str, int]:
     operator = trace.operator[odd.row]
     texts = arguments(trace).shape_of(operator)
     groups = group(trace.name[operator], texts)
-    time = groups.sum(trace.dur_ns[odd.row])
+    time, size = groups.sum(trace.dur_ns[odd.row]), odd.unaligned()
     found = [
-        (trace.strings[int(trace.name[operator[i]])], trace.strings[int(texts[i])], int(odd.odd[i]))
+        (trace.strings[int(trace.name[operator[i]])], trace.strings[int(texts[i])], int(size[i]))
         for i in groups.first[time == time.max()]
     ]
     return min(found)  # independent of the order in the file

@@ -89,7 +89,7 @@ def _look(s: Scene) -> Detection | None:
         else "medium",
     )
     between_both = Change(row=rows, less_ns=trace.dur_ns[rows])
-    least, most = _products(s, streams(trace), softmax, found.before, found.after)
+    least, most = _products(s)
     return Detection(
         notice, Bounds(merge_changes([between_both, least]), merge_changes([between_both, most])), s.by_length(rows)
     )
@@ -125,9 +125,10 @@ def _counts(text: str) -> set[int]:
     return {math.prod(dims) for dims in (*inputs, *made)}
 
 
-def _products(s: Scene, all_of: Streams, softmax: Int64, before: Int64, after: Int64) -> tuple[Change, Change]:
-    """Returns bounds of the saving in matmuls next to each softmax: one on each side, two in the backward pass."""
-    trace, every = s.trace, matrix_kernels(s.trace)
+def attention_matmuls(s: Scene) -> Int64:
+    """Returns the rows of the matmuls next to each softmax: one on each side, two in the backward pass."""
+    trace, all_of, attention = s.trace, streams(s.trace), unfused_attention(s)
+    softmax, before, after = attention.softmax, attention.before, attention.after
     batched = rows_that(trace, all_of.operator, trace.recorder.operators.batched_product)
     found = [before, after]
     for side, step in ((before, -1), (after, 1)):
@@ -135,8 +136,13 @@ def _products(s: Scene, all_of: Streams, softmax: Int64, before: Int64, after: I
         is_more = batched[next_one]
         is_more[is_more] = _takes(trace, all_of.operator[softmax[is_more]], all_of.operator[next_one[is_more]])
         found.append(next_one[is_more])
-    row = np.unique(all_of.row[np.concatenate(found)])
-    at = places_of(every.row, len(trace))[row]
+    return np.unique(all_of.row[np.concatenate(found)])
+
+
+def _products(s: Scene) -> tuple[Change, Change]:
+    """Returns bounds of the saving in the matmuls of attention."""
+    trace, every = s.trace, matrix_kernels(s.trace)
+    at = places_of(every.row, len(trace))[attention_matmuls(s)]
     some = every.take(at[at != MISSING])
     some = some.take((some.flops > 0) & (some.bits == 16))
     peak, _ = peaks_of(trace, some.row, "fp16")

@@ -47,6 +47,10 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     """Formats of the matrix units: tf32, and those with fewer than 32 bits (fp16, bf16, fp8); () = unknown."""
     multiprocessor: str = ""
     """The vendor's name for a multiprocessor (SM, CU, Xe core); empty if there is none."""
+    matrix_tile: str = ""
+    """Regular expression for the tile of the output in names of matmul kernels: rows and columns; empty = unknown."""
+    matrix_load: str = ""
+    """Regular expression for the elements that a thread loads at once in names of matmul kernels; empty = unknown."""
 
     @property
     def has_name(self) -> bool:
