@@ -134,7 +134,7 @@ CUDA = DeviceFamily(
     matrix_kernels=_VOLTA_TURING + _AMPERE + _HOPPER_BLACKWELL + _TRITON + _MANGLED + _ATTENTION,
     # Blocks of stream-K kernels share tiles evenly.
     matrix_tile=r"(?i)^(?!.*stream_?k).*?(?:tilesize|_)(\d{2,3})x(\d{2,3})(?:x\d+)?_",
-    matrix_load=r"_align(\d+)\b",
+    matrix_load=r"_align(\d{1,3})\b",
     plain_kernels=PLAIN_KERNELS,
     # Intel also uses numbers such as B580.
     device_names=r"^(?!.*\b(?:intel|amd)\b).*(?:nvidia|tesla|geforce|quadro|\brtx\b|titan|jetson|\b[vahb]\d{2,3}\b)",

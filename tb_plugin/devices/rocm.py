@@ -70,7 +70,7 @@ ROCM = DeviceFamily(
     collective_operators=(r"^rccl:\w",),
     matrix_kernels=MATRIX_KERNELS,
     # SK1 and higher: blocks of stream-K kernels share tiles evenly.
-    matrix_tile=r"^(?!.*_SK[1-9]).*_MT(\d+)x(\d+)x",
+    matrix_tile=r"^(?!.*_SK[1-9]).*_MT(\d{1,4})x(\d{1,4})x",
     plain_kernels=PLAIN_KERNELS,
     device_names=r"\bamd\b|radeon|instinct|gfx\d",
     property_keys=frozenset({"maxSharedMemoryPerMultiProcessor", "gcnArchName"}),

@@ -114,7 +114,7 @@ def _sizes(text: str, first: int) -> ProductSizes | None:
     """Returns the sizes of a product whose first input has the index ``first``; None if unknown or absurd."""
     inputs: list[Dims] = input_dims(text)[first : first + 2]
     found = product_sizes(*inputs) if len(inputs) == 2 else None
-    return found if found is not None and 0 < math.prod(found) < _MAX_SIZE else None
+    return found if found is not None and min(found) > 0 and math.prod(found) < _MAX_SIZE else None
 
 
 def on_units(scene: Scene) -> bool:

@@ -146,7 +146,11 @@ def _blocks(grid: str) -> int:
         sizes = json.loads(grid) if grid else []
     except ValueError:
         return 0
-    if not isinstance(sizes, list) or not sizes or not all(type(n) is int and 0 < n < 1 << 31 for n in sizes):
+    if (
+        not isinstance(sizes, list)
+        or not 0 < len(sizes) < 4
+        or not all(type(n) is int and 0 < n < 1 << 31 for n in sizes)
+    ):
         return 0
     return int(np.prod(np.array(sizes, np.float64)))
 

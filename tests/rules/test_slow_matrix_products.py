@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tb_plugin.findings import finding
 from tb_plugin.rules._base import Scene
 from tb_plugin.rules.slow_matrix_products import RULE, slow_products
-from tests.builders import TraceBuilder, trace
+from tests.builders import TraceBuilder, part, trace
 from tests.rules.computing import FLOAT, HALF, Op, Program, said
 
 KERNEL = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel"
@@ -93,6 +95,24 @@ def test_each_reason_has_its_advice() -> None:
 )  # fmt: skip
 def test_nothing_to_say(builder: TraceBuilder) -> None:
     assert said("slow_matrix_products", builder) is None
+
+
+@pytest.mark.parametrize("grid", [[2**40, 2**40, 2**40], [2] * 400, [], "x", [0, 1, 1], [-1, 1, 1]], ids=str)
+def test_absurd_grids_are_unknown(grid: object) -> None:
+    builder = h100(mm(44, WAVES), mm(30, [[-8, 4096], [4096, -8]]), mm(30, [[10**18, 8], [8, 10**18]]))
+    for event in builder.events:
+        if event.get("cat") == "kernel":
+            event["args"]["grid"] = grid
+    seen = said("slow_matrix_products", builder)
+    assert seen is not None and "144 tiles" in seen.text
+
+
+def test_the_overview_says_it_first() -> None:
+    device = trace().device(0, name="NVIDIA H100", computeMajor=9, numSms=132)
+    builder = Program(device, free=60).run(*[mm(44, WAVES)] * 20).done()
+    payload: Any = part(builder.table(), "overview").payloads["largest_costs"]
+    (notice,) = payload.notices
+    assert "Other shapes of matmuls could save up to" in finding(notice).text
 
 
 def test_blocks_that_split_the_depth_fill_more_multiprocessors() -> None:

@@ -74,6 +74,7 @@ _SLOW_LAUNCHES = ": the CPU works {launch_every_ns} per launch, but half of the 
 _LAUNCHING = ("launch_bound", "launch_every_ns", "kernel_median_ns")
 _FIRST_FIXES = {
     "unfused_kernels": "Fusing {run_classes} kernels could save up to {saving_high_ns} of {step_time_mean_ns} per step",
+    "slow_matrix_products": "Other shapes of matmuls could save up to {saving_high_ns} of {step_time_mean_ns} per step",
     "redundant_copies": "Avoiding layout copies could save up to {saving_high_ns} of {step_time_mean_ns} per step",
 }
 """Sentences about the first finding of GPU-bound programs, by rule."""
