@@ -45,8 +45,8 @@ CRITICAL_PATH: SqlTable[_Pieces] = SqlTable(
         C(
             "kind",
             "",
-            "compute, communication, copy, between_kernels, launch, data_loading, operator, runtime, python; not on the "
-            "path: unrecorded, uncovered",
+            "compute, communication, copy, between_kernels, launch, data_loading, operator, runtime, python, unrecorded; "
+            "not on the path: uncovered",
             lambda at: coded(at.path.part.astype(np.int32), [part.name.lower() for part in Part]),
         ),
         C("start_ns", "ns", "start, since the start of the trace", lambda at: pa.array(at.path.start_ns)),

@@ -17,12 +17,12 @@ from tb_plugin.analysis.backward import works_for
 from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.hardware_streams import hardware_streams
-from tb_plugin.analysis.launches.phases import launch_phases, usual_latency
-from tb_plugin.analysis.launches.unrecorded_work import NEAR_NS
+from tb_plugin.analysis.launches.phases import LEAST_OUTLIER_NS, launch_phases, usual_latency
+from tb_plugin.analysis.launches.unrecorded_work import NEAR_NS, unrecorded_work
 from tb_plugin.analysis.simulate.dependencies import device_waits
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import Whole, distinct_values
-from tb_plugin.lib.intervals import EMPTY, Ranges, join, union
+from tb_plugin.lib.intervals import EMPTY, Ranges, join, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -38,13 +38,15 @@ class Link(IntEnum):
     """Kind of a dependency."""
 
     LAUNCH = 0
-    """From the launch call to its device work."""
+    """From the end of a launch call to its work."""
     STREAM = 1
     """From the end of work on one stream to work on another stream."""
     WAIT = 2
     """From the end of device work to the end of the call that waits for this work."""
     THREAD = 3
     """From one thread to another: backward passes, and queues of operators."""
+    OPEN_CALL = 4
+    """From the start of a launch call to work that starts during the call."""
 
 
 class Links(msgspec.Struct, frozen=True, eq=False):
@@ -122,25 +124,35 @@ def _device_work(trace: TraceTable, parts: _Parts) -> int:
     usual = np.zeros(len(row), np.int64)
     for device in np.unique(trace.device[row]).tolist():
         mine = trace.device[row] == device
-        usual[mine] = usual_latency(trace, device)[mine]
-    usual = np.minimum(usual, NEAR_NS)
-    call, known = launches.call, launches.call != MISSING
-    called, returned = trace.start_ns[call], trace.ends(call)
+        usual[mine] = np.clip(usual_latency(trace, device)[mine], LEAST_OUTLIER_NS, NEAR_NS)
     order = np.lexsort((start, stream))
     first = np.append(True, np.diff(stream[order]) != 0)
     reach = np.empty(len(row), np.int64)
     reach[order] = _latest_end(end[order], first)
-    # A call that waits for its own copy returns after it, so earlier work delayed the copy.
-    waits = waits_for_device(trace)[call] & known
-    lag = np.where(waits, start - called - usual, launches.queue_ns + np.maximum(launches.latency_ns - usual, 0))
-    lag = np.clip(lag, 0, np.maximum(start - np.where(waits, called, returned), 0))
-    at = np.flatnonzero(known)
-    parts.link(Link.LAUNCH, trace.track[call[at]], called[at], stream[at], start[at], lag[at], call[at])
-    # Queued work follows the work before it. Work without a launch may do so too.
-    queued = np.where(known, np.where(waits, reach > called, launches.is_queued), True)
+    call, known = launches.call, launches.call != MISSING
+    called, returned = trace.start_ns[call], trace.ends(call)
+    # The call may still run when its work starts: a graph launch, or a call that waits for its own copy.
+    during = known & (start < returned)
+    queued = np.where(during, reach > called, launches.is_queued | ~known)
     follows = queued & (start - reach <= np.where(known, usual, NEAR_NS))
+    # Work of one graph launch follows the work before it, also while the call still runs.
+    same_call = np.zeros(len(row), np.bool_)
+    same_call[order[1:]] = (call[order[1:]] == call[order[:-1]]) & ~first[1:]
+    follows |= during & same_call & (start >= reach)
+    waits = waits_for_device(trace)[call]
+    unusual = np.where(waits, np.maximum(start - called - NEAR_NS, 0), 0)
+    lag_during = np.where(follows, np.maximum(reach - called, 0), unusual)
+    lag = np.where(during, lag_during, launches.queue_ns + np.maximum(launches.latency_ns - usual, 0))
+    for kind, chosen, since in ((Link.LAUNCH, known & ~during, returned), (Link.OPEN_CALL, during, called)):
+        at = np.flatnonzero(chosen)
+        parts.link(kind, trace.track[call[at]], since[at], stream[at], start[at], lag[at], call[at])
     gap = (start > reach) & ~follows
-    parts.lag(stream[gap], reach[gap], start[gap])
+    for device in np.unique(trace.device[row[gap]]).tolist():
+        mine = gap & (trace.device[row] == device)
+        for each in np.unique(stream[mine]).tolist():
+            of_stream = mine & (stream == each)
+            idle = subtract(union(reach[of_stream], start[of_stream]), unrecorded_work(trace, device))
+            parts.lags.setdefault(each, []).append(idle)
     return _other_streams(trace, parts, np.flatnonzero(gap & (~known | (lag > 0))))
 
 

@@ -21,9 +21,11 @@ from tb_plugin.model.trace.schema import MISSING
 
 # Larger than any lag: no path.
 NONE = 1 << 60
-# Order at equal times, by kind of dependency: work of devices ends, calls return, calls start, work of devices starts.
-_TAIL_ORDER = {Link.LAUNCH: 2, Link.STREAM: 0, Link.WAIT: 0, Link.THREAD: 2}
-_HEAD_ORDER = {Link.LAUNCH: 3, Link.STREAM: 3, Link.WAIT: 1, Link.THREAD: 1}
+# Order at equal times: device work ends, waits end, calls end, calls start, device work starts.
+_TAIL_ORDER = {Link.LAUNCH: 2, Link.STREAM: 0, Link.WAIT: 0, Link.THREAD: 2, Link.OPEN_CALL: 3}
+_HEAD_ORDER = {Link.LAUNCH: 4, Link.STREAM: 4, Link.WAIT: 1, Link.THREAD: 1, Link.OPEN_CALL: 4}
+_CALL_STARTS, _WORK_STARTS = 3, 4
+_ORDERS = 5
 
 
 class Windows(msgspec.Struct, frozen=True, eq=False):
@@ -64,25 +66,31 @@ class LongestPaths(msgspec.Struct, frozen=True, eq=False):
     """Chain on which the longest path of each step ends."""
     windows: Windows
     _chains: int
-    _times: Int64
+    _moments: Int64
     _before: _Best
     _after: _Best
 
     def last_link(self, step: Int64, chain: Whole, when: Int64) -> Int64:
         """Returns the last dependency on the longest path to a time of a chain; -1 = none in the step."""
-        return self._before.link_at(step * self._chains + chain, np.searchsorted(self._times, when, side="right"))
+        until = np.searchsorted(self._moments, when * _ORDERS + _ORDERS - 1, side="right")
+        return self._before.link_at(step * self._chains + chain, until)
 
-    def slack_ns(self, step: Int64, chain: Whole, start_ns: Int64, end_ns: Int64) -> Int64:
+    def slack_ns(self, step: Int64, chain: Whole, start_ns: Int64, end_ns: Int64, on_device: Bool) -> Int64:
         """Returns how much later events could start until the longest path becomes longer.
 
         The slack is at most the time from the end of the event to the end of the step.
         """
-        key = step * self._chains + chain
-        before = self._before.at(key, np.searchsorted(self._times, start_ns, side="right"))
-        after = self._after.at(key, np.searchsorted(self._times, start_ns, side="left"))
+        key, start = step * self._chains + chain, _moment(start_ns, on_device)
+        before = self._before.at(key, np.searchsorted(self._moments, start, side="right"))
+        after = self._after.at(key, np.searchsorted(self._moments, start, side="left"))
         rest = np.maximum(self.windows.end_ns[step] - end_ns, 0)
         found: Int64 = np.clip(before + after - self.lag_ns[step], 0, rest)
         return found
+
+
+def _moment(start_ns: Int64, on_device: Bool) -> Int64:
+    """Returns when an event starts, in the order of operations."""
+    return start_ns * _ORDERS + np.where(on_device, _WORK_STARTS, _CALL_STARTS)
 
 
 class _Best(msgspec.Struct, frozen=True, eq=False):
@@ -115,7 +123,8 @@ class _Best(msgspec.Struct, frozen=True, eq=False):
 class _Order(msgspec.Struct, frozen=True, eq=False):
     """Operations by time: each dependency starts once (unless it starts before its step) and ends once."""
 
-    times: Int64
+    moments: Int64
+    """Time of each operation times ``_ORDERS``, plus its order at equal times."""
     tail: Int64
     """Position of the start of each dependency; -1 = before the step."""
     head: Int64
@@ -161,7 +170,7 @@ def longest_paths(graph: Graph, windows: Windows) -> LongestPaths:
     previous = np.where(is_source, MISSING, before.link_at(tail, order.tail))
     goal_chain = np.array(goals, np.int64) % chains
     links = replace(links, lag_ns=lag)
-    return LongestPaths(links, step, previous, total, path, goal_chain, windows, chains, order.times, before, after)
+    return LongestPaths(links, step, previous, total, path, goal_chain, windows, chains, order.moments, before, after)
 
 
 def _inside(links: Links, windows: Windows) -> tuple[Links, Int64]:
@@ -184,14 +193,15 @@ def _ordered(links: Links, is_source: Bool) -> _Order:
     coded = np.concatenate((2 * np.flatnonzero(~is_source), 2 * np.arange(count) + 1))
     tails, heads = (np.array([order[kind] for kind in Link]) for order in (_TAIL_ORDER, _HEAD_ORDER))
     within = np.concatenate((tails[links.kind[~is_source]], heads[links.kind]))
-    order = np.lexsort((within, times))
+    moments = times * _ORDERS + within
+    order = np.argsort(moments, kind="stable")
     coded = coded[order]
     tail, head = np.full(count, MISSING), np.empty(count, np.int64)
     place = np.arange(len(coded))
     is_head = coded % 2 == 1
     tail[coded[~is_head] // 2] = place[~is_head]
     head[coded[is_head] // 2] = place[is_head]
-    return _Order(times[order], tail, head, coded.tolist())
+    return _Order(moments[order], tail, head, coded.tolist())
 
 
 def _forward(

@@ -16,7 +16,7 @@ from tb_plugin.analysis.range_patterns import DATALOADER, name_matches, search_p
 from tb_plugin.analysis.selection import steps_of_rows
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import group
-from tb_plugin.lib.intervals import Ranges, intersect, measure_within, subtract, union
+from tb_plugin.lib.intervals import Ranges, intersect, join, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -32,7 +32,7 @@ class Part(IntEnum):
     BETWEEN_KERNELS = 3
     """Queued work waits for the work before it, or for another stream."""
     LAUNCH = 4
-    """From the start of a launch call to the start of its work."""
+    """Launch calls, and the time from the end of a launch call to the start of its work."""
     DATA_LOADING = 5
     OPERATOR = 6
     RUNTIME = 7
@@ -40,13 +40,9 @@ class Part(IntEnum):
     PYTHON = 8
     """Python, annotations, and time between recorded calls."""
     UNRECORDED = 9
-    """Not on the path: a device runs work that was launched before the recording."""
+    """A device runs work that was launched before the recording."""
     UNCOVERED = 10
     """Not on the path: no recorded work explains this time."""
-
-
-# Kinds of time that the path does not contain.
-OFF_PATH = (Part.UNRECORDED, Part.UNCOVERED)
 
 
 class CriticalTime(msgspec.Struct, frozen=True, eq=False):
@@ -146,7 +142,7 @@ _Piece = tuple[Int64, Int64, Int64, Int64, Int64]
 def _of_links(trace: TraceTable, paths: LongestPaths) -> _Piece:
     path = paths.path
     at = path.link[path.link != MISSING]
-    part = np.array([Part.LAUNCH, Part.BETWEEN_KERNELS, Part.RUNTIME, Part.PYTHON])[paths.links.kind[at]]
+    part = np.array([Part.LAUNCH, Part.BETWEEN_KERNELS, Part.RUNTIME, Part.PYTHON, Part.LAUNCH])[paths.links.kind[at]]
     start, end = (each[path.link != MISSING] for each in (path.start_ns, path.end_ns))
     return part, paths.links.row[at], np.full(len(at), MISSING), start, end
 
@@ -167,7 +163,7 @@ def _on_stream(trace: TraceTable, chain: int, path: Ranges, lags: Ranges) -> _Pi
         np.concatenate((begin, np.minimum(gap, start))),
         np.concatenate((end, start)),
     )
-    return _within(chain, subtract(path, lags), *segments)
+    return _within(chain, subtract(path, join(lags, any_unrecorded(trace))), *segments)
 
 
 def _on_thread(trace: TraceTable, chain: int, path: Ranges, lags: Ranges) -> _Piece:
@@ -177,7 +173,9 @@ def _on_thread(trace: TraceTable, chain: int, path: Ranges, lags: Ranges) -> _Pi
     kinds = np.full(len(EventKind) + 1, Part.PYTHON)
     kinds[EventKind.OPERATOR] = Part.OPERATOR
     kinds[EventKind.RUNTIME] = Part.RUNTIME
-    part = np.where(row == MISSING, Part.PYTHON, kinds[trace.kind[row]])
+    launches = np.zeros(len(trace) + 1, np.bool_)
+    launches[trace.launch[trace.launch != MISSING]] = True
+    part = np.where(row == MISSING, Part.PYTHON, np.where(launches[row], Part.LAUNCH, kinds[trace.kind[row]]))
     loads = name_matches(trace, search_pattern(DATALOADER))[rows]
     loading = union(trace.start_ns[rows[loads]], trace.ends(rows[loads]))
     start, end = times, np.append(times[1:], times[-1:])
@@ -232,5 +230,6 @@ def slack(trace: TraceTable) -> Int64:
     known = (step != MISSING) & (trace.start_ns[rows] >= trace.steps.start_ns[step])
     rows, step = rows[known], step[known]
     chain = hardware_streams(trace).of[rows]
-    found[rows] = critical_paths(trace).slack_ns(step, chain, trace.start_ns[rows], trace.ends(rows))
+    on_device = of_kind(trace.kind[rows], *DEVICE_WORK)
+    found[rows] = critical_paths(trace).slack_ns(step, chain, trace.start_ns[rows], trace.ends(rows), on_device)
     return found

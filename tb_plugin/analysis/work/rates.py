@@ -25,13 +25,18 @@ METRICS = {
         "ratio",
         {
             "peak_ratio": ("Peak share", "Time at peak rates divided by kernel time; empty above 105 %."),
-            "covered_ratio": ("Kernel time covered", "Share of kernel time with known FLOPs."),
+            "covered_ratio": ("Kernel time covered", "Share of kernel time, except communication, with known FLOPs."),
         },
     ),
     **define(
         CHOSEN,
         "text",
-        {"bound": ("Limited by", "compute or memory; far from both: short (below 5 µs) or neither.")},
+        {
+            "bound": (
+                "Limited by",
+                "compute or memory; below 30 % of both: short (kernels below 5 µs per call) or neither.",
+            )
+        },
     ),
 }
 COLUMNS = ("peak_ratio", "bound", "tflops_per_second", "moved_bandwidth", "covered_ratio")

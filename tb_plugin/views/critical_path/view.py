@@ -8,7 +8,7 @@ import pyarrow as pa
 from tb_plugin.analysis.backward import forward_behind, forward_operators
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.critical_path.graph import dependencies
-from tb_plugin.analysis.critical_path.steps import OFF_PATH, CriticalTime, critical_time
+from tb_plugin.analysis.critical_path.steps import CriticalTime, critical_time
 from tb_plugin.analysis.critical_path.steps import Part as Kind
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.filters import EVENT
@@ -31,7 +31,7 @@ KINDS = {
     Kind.COMMUNICATION: ("Communication", "Collectives, with their waits for other ranks.", "communication"),
     Kind.COPY: ("Copies", "Copies and memsets.", "memcpy"),
     Kind.BETWEEN_KERNELS: ("Between kernels", "Queued work has not started yet.", "memset"),
-    Kind.LAUNCH: ("Launch", "From a launch call to its work.", "idle_launch_latency"),
+    Kind.LAUNCH: ("Launch", "Launch calls, and the time until their work starts.", "idle_launch_latency"),
     Kind.DATA_LOADING: ("Data loading", "Calls of the data loader.", "dataloader"),
     Kind.OPERATOR: ("CPU operators", "Self time of operators.", "cpu"),
     Kind.RUNTIME: ("Runtime calls", "Calls of the runtime, without waiting.", "runtime"),
@@ -71,6 +71,8 @@ PHRASES = {
     Kind.UNCOVERED: "without a known cause",
 }
 NO_EVENT, NO_MODULE = "(no event)", "(no module)"
+# Kinds of time without recorded events.
+NO_EVENTS = (Kind.UNRECORDED, Kind.UNCOVERED)
 _ON_DEVICE = (Kind.COMPUTE, Kind.COMMUNICATION, Kind.COPY, Kind.BETWEEN_KERNELS)
 # Kinds with a larger share are named in the answer.
 NAMED_SHARE = 0.1
@@ -85,14 +87,16 @@ class CriticalPath(DeclaredView, entry=VIEW):
         path = every.take(np.isin(every.step, at))
         step_ns = int((trace.steps.end_ns[at] - trace.steps.start_ns[at]).sum())
         by_kind = {kind: int(path.ns[path.part == kind].sum()) for kind in Kind}
-        events = path.take(~np.isin(path.part, OFF_PATH))
+        events = path.take(~np.isin(path.part, NO_EVENTS))
         frames = {
             frame.name: frame for frame in (_events(trace, events), _operators(trace, events), _modules(trace, events))
         }
-        shown = sorted((kind for kind in Kind if by_kind[kind]), key=lambda kind: (kind in OFF_PATH, -by_kind[kind]))
-        ratio = 1 - sum(by_kind[kind] for kind in OFF_PATH) / step_ns if step_ns else None
+        shown = sorted(
+            (kind for kind in Kind if by_kind[kind]), key=lambda kind: (kind == Kind.UNCOVERED, -by_kind[kind])
+        )
+        ratio = 1 - by_kind[Kind.UNCOVERED] / step_ns if step_ns else None
         figures = [
-            METRICS.figure("critical_ns", step_ns - sum(by_kind[kind] for kind in OFF_PATH)),
+            METRICS.figure("critical_ns", step_ns - by_kind[Kind.UNCOVERED]),
             METRICS.figure("critical_ratio", ratio),
             *(METRICS.figure(_KEY[kind], by_kind[kind]) for kind in shown[:2]),
         ]
@@ -116,7 +120,7 @@ def _answer(trace: TraceTable, by_kind: dict[Kind, int]) -> Notice:
     if inferred:
         waits = f"{plural(inferred, 'wait', 'waits')} between streams {plural(inferred, 'is', 'are')}"
         text += f"; {{critical_inferred}} {waits} inferred from times"
-    ratio = 1 - sum(by_kind[kind] for kind in OFF_PATH) / total if total else None
+    ratio = 1 - by_kind[Kind.UNCOVERED] / total if total else None
     figures = [
         *(METRICS.figure(_KEY[kind], by_kind[kind]) for kind in parts),
         METRICS.figure("critical_ratio", ratio),
@@ -131,7 +135,7 @@ def _by_kind(by_kind: dict[Kind, int], shown: list[Kind]) -> Breakdown:
             METRICS[_KEY[kind]],
             KINDS[kind][2],
             by_kind[kind],
-            None if kind in OFF_PATH else Link(VIEW.id, {"where": f"critical_kind:{KINDS[kind][0]}"}, KINDS[kind][0]),
+            None if kind in NO_EVENTS else Link(VIEW.id, {"where": f"critical_kind:{KINDS[kind][0]}"}, KINDS[kind][0]),
         )
         for kind in shown
     ]

@@ -123,10 +123,11 @@ def _weighted(groups: Groups, values: Float64, dur: Int64) -> pa.Array:
 
 
 def _rates(trace: TraceTable, kernels: Int64, groups: Groups, work: OperatorWork) -> dict[str, pa.Array]:
-    """Returns the rates of rows whose kernels are each the only kernel of their operator call."""
+    """Returns the rates of rows whose launched kernels are each the only kernel of their operator call."""
     sums = kernel_work(trace, work, kernels, groups.of, len(groups))
     lone = work.kernel[(np.bincount(work.kernel_call) == 1)[work.kernel_call] & (work.count == 1)[work.kernel_call]]
-    is_lone = np.bincount(groups.of[np.isin(kernels, lone)], minlength=len(groups)) == groups.count()
+    launched = np.bincount(groups.of[trace.launch[kernels] != MISSING], minlength=len(groups))
+    is_lone = np.bincount(groups.of[np.isin(kernels, lone)], minlength=len(groups)) == launched
     return rates(sums.each(lambda values: np.where(is_lone, values, 0.0)))
 
 

@@ -60,7 +60,7 @@ class ModelFlops(msgspec.Struct, frozen=True, eq=False):
         if not self.is_covered or not length:
             return []
         least, again = float(self.least_ns.sum()), float(self.recomputed_ns.sum())
-        note = f"{100 * self.covered_ratio:.0f} % of kernel time covered"
+        note = f"{100 * self.covered_ratio:.0f} % of kernel time covered, without communication"
         found = [METRICS.figure("mfu", least / length, note=note, window=window)]
         if again:
             found.append(METRICS.figure("hfu", (least + again) / length, note="with recomputation", window=window))
