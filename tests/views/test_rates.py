@@ -159,7 +159,7 @@ def test_the_utilization_of_steps_with_several_number_formats() -> None:
     assert "hfu" not in found.frames["steps"].data.column_names
     shown = {each.metric.key: each for each in found.payloads["headline"].figures}
     assert shown["mfu"].value == pytest.approx((half + single) / 3e6)
-    assert shown["mfu"].note == "96 % of kernel time covered"  # 1,100 of 1,140 us
+    assert shown["mfu"].note == "96 % of kernel time covered, without communication"  # 1,100 of 1,140 us
     assert "hfu" not in shown
     second = part(on_h100(two_steps()), "overview", steps=("2",))
     assert figures(second.payloads["headline"])["mfu"] == pytest.approx(single / 2e6)
