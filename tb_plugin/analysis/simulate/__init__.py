@@ -9,7 +9,8 @@ host waits for a device, the host gets the lead of the device.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -17,15 +18,16 @@ from msgspec.structs import replace
 from tb_plugin.analysis.blocking_calls import profiler_waits
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.simulate.change import Change
-from tb_plugin.lib.arrays import Int64
-from tb_plugin.lib.intervals import Ranges, contains, covered_before, intersect, measure, subtract, union
+from tb_plugin.lib.arrays import Float64, Int64
+from tb_plugin.lib.intervals import EMPTY, Ranges, contains, intersect, measure, subtract, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import Steps, TraceTable
 
 if TYPE_CHECKING:
-    from tb_plugin.analysis.simulate.dependencies import Queue
+    from tb_plugin.analysis.simulate.replay import Leads
+    from tb_plugin.analysis.simulate.streams import Assumption
 
-__all__ = ["Change", "merge_changes", "time_saved"]
+__all__ = ["Change", "merge_changes", "savings", "time_saved"]
 
 
 # Work of all changes in one run, about 60 bytes each.
@@ -35,10 +37,30 @@ _MAX_WORK_PER_RUN = 2_000_000
 def merge_changes(changes: Sequence[Change]) -> Change:
     """Combines changes: overlapping ranges count once; of each row, the largest reduction and the largest growth count."""
     host = union(*(np.concatenate([getattr(c.host, side) for c in changes] or [[]]) for side in ("start", "end")))
+    scaled, share = _largest_share(changes, host)
     rows, less = _largest_reduction([(change.row, change.less_ns) for change in changes])
     step, step_ns = _largest_reduction([(change.step, change.step_ns) for change in changes])
     worth = max((change.worth for change in changes), default=1)
-    return Change(host, rows, less, step, step_ns, worth, any(change.awaited for change in changes))
+    is_awaited = any(change.awaited for change in changes)
+    return Change(host, rows, less, step, step_ns, worth, is_awaited, scaled, share)
+
+
+def _largest_share(changes: Sequence[Change], gone: Ranges) -> tuple[Ranges, Float64]:
+    """Returns the scaled ranges of all changes outside of ``gone``; in common parts, the sum of both extremes."""
+    some = [change for change in changes if len(change.scaled)]
+    if not some:
+        return EMPTY, np.empty(0)
+    sides = [side for ranges in (gone, *(change.scaled for change in some)) for side in (ranges.start, ranges.end)]
+    time = np.unique(np.concatenate(sides))
+    left, right = time[:-1], time[1:]
+    shares = np.zeros((len(some), len(left)))
+    for row, change in zip(shares, some, strict=True):
+        place = np.searchsorted(change.scaled.start, left, side="right") - 1
+        inside = (place >= 0) & (left < change.scaled.end[place])
+        row[inside] = change.scaled_share[place[inside]]
+    share = np.maximum(shares.max(axis=0), 0) + np.minimum(shares.min(axis=0), 0)
+    kept = (share != 0) & ~contains(gone, left)
+    return Ranges(left[kept], right[kept]), share[kept]
 
 
 def _largest_reduction(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
@@ -66,7 +88,10 @@ def time_saved(
         return np.zeros(len(changes), np.int64)
     length = int((steps.end_ns - steps.start_ns).sum())
     known = np.array([int(change.step_ns.sum()) for change in changes], np.int64)
-    gained = _gained(trace, steps, [_outside_known_steps(trace, steps, change) for change in changes], careful) + known
+    gained = (
+        _gained(trace, steps, [_outside_known_steps(trace, steps, change) for change in changes], _bound(careful))
+        + known
+    )
     if not careful:
         gained = _upper_bound(trace, steps, changes, gained - known, known)
     worth = np.array([change.worth for change in changes], np.int64)
@@ -75,6 +100,24 @@ def time_saved(
     least = None if may_cost else 0
     found: Int64 = np.clip((gained + (length - profiler_ns) * (worth - 1)) // worth, least, length)
     return found
+
+
+def savings(trace: TraceTable, steps: Steps, changes: Sequence[Change], assume: Assumption) -> Int64:
+    """Returns the time that each change alone would save, in nanoseconds over all ``steps``; negative if it costs time.
+
+    Changes of known steps and of ``worth`` are not supported.
+    """
+    from tb_plugin.analysis.simulate.streams import stream_leads, streams_of
+
+    if not len(steps.label) or not changes:
+        return np.zeros(len(changes), np.int64)
+    replay = _Replay(partial(_swapped, streams_of, assume), partial(stream_leads, assume))
+    length = int((steps.end_ns - steps.start_ns).sum())
+    return np.minimum(_gained(trace, steps, changes, replay), length)
+
+
+def _swapped(streams_of: Callable[..., Any], assume: Assumption, *where: Any) -> Any:
+    return streams_of(*where, assume)
 
 
 def _upper_bound(trace: TraceTable, steps: Steps, changes: Sequence[Change], elsewhere: Int64, known: Int64) -> Int64:
@@ -89,7 +132,7 @@ def _upper_bound(trace: TraceTable, steps: Steps, changes: Sequence[Change], els
     for i in some:
         others = len(steps.label) - len(changes[i].step)
         spread = int(elsewhere[i]) * len(steps.label) // others if others > 0 else 0
-        alone = _gained(trace, steps, [replace(changes[i], step=none, step_ns=none)], careful=False)
+        alone = _gained(trace, steps, [replace(changes[i], step=none, step_ns=none)], _bound(careful=False))
         found[i] = max(int(alone[0]), int(known[i]) + spread)
     return found
 
@@ -103,18 +146,18 @@ def _outside_known_steps(trace: TraceTable, steps: Steps, change: Change) -> Cha
     return replace(change, host=host, row=change.row[outside], less_ns=change.less_ns[outside])
 
 
-def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
+def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], replay: _Replay) -> Int64:
     """Returns the time saved by each change, in nanoseconds; negative if the change costs time."""
     every = trace.steps
     if not steps.recorded or len(steps.label) == len(every.label):
-        return _time_saved(_saved_once, trace, steps, changes, careful)
+        return _time_saved(_saved_once, trace, steps, changes, replay)
     # Only the complete recording has a fixed start and end. A part of it is repeated, because other work overlaps it.
     place = np.searchsorted(every.host_start_ns, steps.host_start_ns)
     total = np.zeros(len(changes), np.int64)
     for together in np.split(np.arange(len(place)), np.flatnonzero(np.diff(place) > 1) + 1):
         part = steps.take(together.tolist())
         total += _time_saved(
-            _saved_per_repeat, trace, part, [_inside(trace, part, change) for change in changes], careful
+            _saved_per_repeat, trace, part, [_inside(trace, part, change) for change in changes], replay
         )
     return total
 
@@ -127,45 +170,67 @@ def _inside(trace: TraceTable, steps: Steps, change: Change) -> Change:
     since = np.where(launch == MISSING, steps.start_ns[0], begin[0])
     until = np.where(launch == MISSING, steps.end_ns[-1], end[0])
     mine = (begun >= since) & (begun < until)
+    scaled = change.scaled
+    cut = (scaled.start < end[0]) & (scaled.end > begin[0])
+    scaled = Ranges(np.maximum(scaled.start[cut], begin[0]), np.minimum(scaled.end[cut], end[0]))
     return replace(
-        change, host=intersect(change.host, Ranges(begin, end)), row=change.row[mine], less_ns=change.less_ns[mine]
+        change,
+        host=intersect(change.host, Ranges(begin, end)),
+        row=change.row[mine],
+        less_ns=change.less_ns[mine],
+        scaled=scaled,
+        scaled_share=change.scaled_share[cut],
     )
 
 
-Program = Callable[[TraceTable, "Queue", Sequence[Change], Steps, bool], Int64]
+class _Replay(NamedTuple):
+    """A replay: the queue of a device, and the leads of host and device at the end of this queue."""
+
+    queue_of: Callable[[TraceTable, int, int, int], Any]
+    leads_of: Callable[[TraceTable, Any, Sequence[Change], Steps, tuple[tuple[int, int], ...]], Leads]
 
 
-def _time_saved(program: Program, trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
+def _bound(careful: bool) -> _Replay:
+    from tb_plugin.analysis.simulate.dependencies import queue_of
+    from tb_plugin.analysis.simulate.replay import leads_of
+
+    return _Replay(queue_of, partial(leads_of, careful))
+
+
+Program = Callable[[TraceTable, Any, Sequence[Change], Steps, _Replay], Int64]
+
+
+def _time_saved(program: Program, trace: TraceTable, steps: Steps, changes: Sequence[Change], replay: _Replay) -> Int64:
     """Returns the time saved by each change, in nanoseconds. The device that ends last determines this time."""
     begin, host_end = int(steps.host_start_ns[0]), int(steps.host_end_ns[-1])
-    from tb_plugin.analysis.simulate.dependencies import queue_of
-
-    queues = [queue for device in _devices(trace) if len((queue := queue_of(trace, device, begin, host_end)).row)]
+    queues = [
+        queue for device in _devices(trace) if len((queue := replay.queue_of(trace, device, begin, host_end)).row)
+    ]
     if not queues:
-        return np.array([int(covered_before(change.host, np.array([host_end]))[0]) for change in changes], np.int64)
+        return np.array([int(change.host_before(np.array([host_end]))[0]) for change in changes], np.int64)
     every = [Change(), *changes]
     count = max(1, _MAX_WORK_PER_RUN // max(len(queue.row) for queue in queues))
     total = np.zeros(len(every), np.int64)
     for first in range(0, len(every), count):
         some = every[first : first + count]
-        found = [program(trace, queue, some, steps, careful) for queue in queues]
+        found = [program(trace, queue, some, steps, replay) for queue in queues]
         total[first : first + count] = np.min(found, axis=0)
     less: Int64 = total[1:] - total[0]
     return less
 
 
-def _saved_once(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
+def _saved_once(trace: TraceTable, queue: Any, changes: Sequence[Change], steps: Steps, replay: _Replay) -> Int64:
     """Returns how much earlier the recording ends with each change, plus a constant that is the same for all
     changes.
     """
-    from tb_plugin.analysis.simulate.replay import ON_TIME, leads_of
+    from tb_plugin.analysis.simulate.replay import ON_TIME
 
-    leads = leads_of(trace, queue, changes, steps, careful, ON_TIME)
+    leads = replay.leads_of(trace, queue, changes, steps, ON_TIME)
     found: Int64 = -np.maximum(int(steps.host_end_ns[-1]) - leads.host[0], queue.last_ns - leads.device[0])
     return found
 
 
-def _saved_per_repeat(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
+def _saved_per_repeat(trace: TraceTable, queue: Any, changes: Sequence[Change], steps: Steps, replay: _Replay) -> Int64:
     """Returns how much shorter each repetition becomes if the steps repeat indefinitely, plus a constant that is
     the same for all changes.
 
@@ -173,9 +238,9 @@ def _saved_per_repeat(trace: TraceTable, queue: Queue, changes: Sequence[Change]
     values: the growth of the host's lead, the growth of the device's lead, and half of the growth if host and
     device wait for each other.
     """
-    from tb_plugin.analysis.simulate.replay import EITHER_EARLY, leads_of
+    from tb_plugin.analysis.simulate.replay import EITHER_EARLY
 
-    leads = leads_of(trace, queue, changes, steps, careful, EITHER_EARLY)
+    leads = replay.leads_of(trace, queue, changes, steps, EITHER_EARLY)
     (host, host_by_device), (device_by_host, device) = leads.host, leads.device
     more = (queue.last_ns - int(steps.host_end_ns[-1])) - (queue.first_ns - int(steps.host_start_ns[0]))
     found: Int64 = np.minimum(np.minimum(host, device - more), (host_by_device + device_by_host - more) // 2)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from tb_plugin.lib.arrays import Int64
-from tb_plugin.lib.intervals import EMPTY, Ranges
+from tb_plugin.lib.arrays import Float64, Int64
+from tb_plugin.lib.intervals import EMPTY, Ranges, covered_before
 
 
 class Change(msgspec.Struct, frozen=True, eq=False):
@@ -23,3 +23,19 @@ class Change(msgspec.Struct, frozen=True, eq=False):
     """Number of recorded steps that one step replaces after the change."""
     awaited: bool = False
     """Whether reductions on other streams count, because the busiest stream may have waited for them."""
+    scaled: Ranges = EMPTY
+    """Host time of which only a share disappears, disjoint from ``host``."""
+    scaled_share: Float64 = msgspec.field(default_factory=lambda: np.empty(0))
+    """Share of each ``scaled`` range that disappears; negative if the host needs longer."""
+
+    def host_before(self, times: Int64) -> Int64:
+        """Returns the host time that disappears before each time, in nanoseconds."""
+        found = covered_before(self.host, times)
+        return found + self._scaled_before(times) if len(self.scaled) else found
+
+    def _scaled_before(self, times: Int64) -> Int64:
+        start, end, share = self.scaled.start, self.scaled.end, self.scaled_share
+        before = np.append(0, np.cumsum((end - start) * share))
+        last = np.searchsorted(start, times, side="right") - 1
+        inside = np.where(last >= 0, np.minimum(times, end[last]) - start[last], 0) * share[last]
+        return np.rint(before[np.maximum(last, 0)] + inside).astype(np.int64)

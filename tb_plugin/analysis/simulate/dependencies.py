@@ -103,9 +103,9 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
     queued = launches.is_queued[at] & (launches.latency_ns[at] > 0)
     # Work of other streams counts only after an idle gap. Without a gap, it started on a busy device.
     chain = inside & ((idle > usual_latency_ns(launches.latency_ns[at][queued])) | (trace.track[row] == busiest))
-    launching = _median(fresh)
+    launching = median(fresh)
     # Without queued work, the latency between kernels is unknown: it is at most that of a launch.
-    typical = (_median(launches.latency_ns[at][queued]) if queued.any() else launching, launching)
+    typical = (median(launches.latency_ns[at][queued]) if queued.any() else launching, launching)
     calls, awaited = device_waits(trace, device, begin, end)
     # Grouped by waits, because a wait delays all later launches.
     kept = np.flatnonzero(chain)
@@ -139,7 +139,7 @@ def idle_before(trace: TraceTable, device: int, when: Int64) -> Int64:
     return np.where(begins & (place > 0), when - busy.end[place - 1], 0)
 
 
-def _median(values: Int64) -> int:
+def median(values: Int64) -> int:
     return int(np.sort(values)[(len(values) - 1) // 2]) if len(values) else 0
 
 
@@ -174,6 +174,10 @@ def device_waits(trace: TraceTable, device: int, begin: int, end: int) -> tuple[
     for _ in range(8):  # work that another thread launched meanwhile is not awaited
         place = np.where((place >= 0) & (launched[place] > start), place - 1, place)
     place = np.where((place >= 0) & (launched[place] <= start), place, MISSING)
+    if len(call):  # a call that waits for its own work
+        by_call = np.argsort(call, kind="stable")
+        last = by_call[np.searchsorted(call[by_call], waits[longest], side="right") - 1]
+        place = np.where((call[last] == waits[longest]) & (ended[last] <= stop + NEAR_NS), last, place)
     own = stop - start - measure_within(profiler_waits(trace), start, stop)
     return Waits(waits[longest], start, stop, own, np.append(ended, -FREE)[place], place), np.append(rows, MISSING)[
         place
@@ -188,7 +192,7 @@ def _full_queue_launches(trace: TraceTable, rows: Int64) -> Int64:
     start, stop = trace.start_ns[call], trace.ends(call)
     depth = np.searchsorted(np.sort(start), stop) - np.searchsorted(np.sort(trace.start_ns[rows[first]]), stop, "right")
     full = depth >= QUEUE_FULL
-    found: Int64 = call[full & (stop - start > 2 * _median((stop - start)[~full]))]
+    found: Int64 = call[full & (stop - start > 2 * median((stop - start)[~full]))]
     return found
 
 

@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tb_plugin.analysis.blocking_calls import profiler_waits, waits_for_device
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.simulate.change import Change
-from tb_plugin.analysis.simulate.dependencies import FREE, Queue, idle_before
+from tb_plugin.analysis.simulate.dependencies import FREE, Queue, Waits, idle_before
 from tb_plugin.lib.arrays import Int64
-from tb_plugin.lib.intervals import Ranges, contains, covered_before, measure_within, subtract, union
+from tb_plugin.lib.intervals import Ranges, contains, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import Steps, TraceTable
@@ -37,11 +38,11 @@ EITHER_EARLY = ((0, int(FREE)), (int(FREE), 0))
 
 
 def leads_of(
+    careful: bool,
     trace: TraceTable,
     queue: Queue,
     changes: Sequence[Change],
     steps: Steps,
-    careful: bool,
     begins: tuple[tuple[int, int], ...],
 ) -> Leads:
     """Returns the leads of each change. ``begins`` contains (host, device) pairs of initial leads."""
@@ -49,12 +50,12 @@ def leads_of(
     # An unknown launch may have waited for the host, or been queued long before.
     gap = np.where(queue.has_dependencies, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
     slack = np.where(queue.has_dependencies, np.maximum(queue.slack_ns - launch, 0), FREE if careful else 0)
-    host = _Host(queue, changes, steps, profiler_waits(trace))
+    host = HostLeads(queue.waits, changes, steps, profiler_waits(trace))
     gone = [_Gone(trace, queue, change, careful) for change in changes]
     less = np.stack([each.until(queue.start_ns) for each in gone])
     growth: Int64 = np.diff(less, prepend=np.int64(0), axis=1)
     growth += gap
-    limit = np.stack([covered_before(change.host, queue.launched_ns) for change in changes])
+    limit = np.stack([change.host_before(queue.launched_ns) for change in changes])
     limit += slack
     if not careful:  # work that disappears with its call waits for no launch
         for change, each, bound in zip(changes, gone, limit, strict=True):
@@ -70,7 +71,7 @@ def leads_of(
 
 
 def _run(
-    queue: Queue, host: _Host, growth: Int64, limit: Int64, after: Int64, begins: tuple[tuple[int, int], ...]
+    queue: Queue, host: HostLeads, growth: Int64, limit: Int64, after: Int64, begins: tuple[tuple[int, int], ...]
 ) -> tuple[Int64, Int64]:
     """Returns the final leads of host and device, with shape (pairs of initial leads, changes).
 
@@ -109,21 +110,20 @@ def _after(queue: Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64,
     return found
 
 
-class _Host:
+class HostLeads:
     """For each change, the reductions of host time before each wait, and before the end.
 
     ``is_gone`` marks the waits of which a change removes at least half. Time blocked by the profiler is not
     counted.
     """
 
-    def __init__(self, queue: Queue, changes: Sequence[Change], steps: Steps, held: Ranges) -> None:
-        waits = queue.waits
-        self.at_wait = np.stack([covered_before(change.host, waits.end_ns) for change in changes])
-        own = [subtract(change.host, held) for change in changes]
-        within = np.stack([measure_within(each, waits.start_ns, waits.end_ns) for each in own])
+    def __init__(self, waits: Waits, changes: Sequence[Change], steps: Steps, held: Ranges) -> None:
+        self.at_wait = np.stack([change.host_before(waits.end_ns) for change in changes])
+        own = [replace(change, host=subtract(change.host, held)) for change in changes]
+        within = np.stack([each.host_before(waits.end_ns) - each.host_before(waits.start_ns) for each in own])
         self.is_gone = (2 * within >= waits.own_ns) & (within > 0)
         end = steps.host_end_ns[-1:]
-        self.at_end = np.array([covered_before(change.host, end)[0] for change in changes], np.int64)
+        self.at_end = np.array([change.host_before(end)[0] for change in changes], np.int64)
 
 
 class _Gone:

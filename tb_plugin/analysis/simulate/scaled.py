@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tb_plugin.analysis.blocking_calls import waits_for_device
-from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.kernel_classes import classify_kernels, title_of, word_of
 from tb_plugin.analysis.operator_calls import call_nesting, is_call
 from tb_plugin.analysis.selection import steps_of_rows
-from tb_plugin.analysis.simulate.change import Change
+from tb_plugin.analysis.simulate import Change, merge_changes
+from tb_plugin.analysis.simulate.streams import Assumption
 from tb_plugin.analysis.step_shares import active_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import places_of
-from tb_plugin.lib.intervals import EMPTY, Ranges, measure_within, subtract, union
+from tb_plugin.lib.intervals import Ranges, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -62,54 +64,54 @@ def parsed_scale(text: str) -> Scale:
     return Scale(kind, name, factor)
 
 
-def scaled(trace: TraceTable, scale: Scale) -> tuple[Change, Change] | None:
-    """Returns the changes for the lower and the upper bound of the saving; None without such work.
+class Scaled(msgspec.Struct, frozen=True, eq=False):
+    """A change of work by a factor, as it is expected, and for the bounds of its saving."""
 
-    Work outside of the steps does not change. For the lower bound, waits of the host for a device keep their time, and
-    device work becomes shorter only while no other work runs on its device. Raises BadRequest for an unknown class.
+    low: Change
+    expected: Change
+    high: Change
+
+    def of(self, assume: Assumption) -> Change:
+        return (self.low, self.expected, self.high)[assume]
+
+
+def scaled(trace: TraceTable, scale: Scale) -> Scaled | None:
+    """Returns the change of all work in the steps; None without such work. Raises BadRequest for an unknown class.
+
+    Waits of the host for a device keep their time, unless their call is gone, or for the upper bound.
     """
     work, calls = _work_and_calls(trace, scale)
     rows = np.flatnonzero(work)
     if trace.steps.recorded:
         rows = rows[steps_of_rows(trace)[rows] != MISSING]
-    begin, end = trace.start_ns[calls], trace.ends(calls)
     if not len(rows) and not len(calls):
         return None
-    host = _shortened(begin, end, scale.factor)
+    host = union(trace.start_ns[calls], trace.ends(calls))
+    sure = subtract(host, waits_of_host(trace))
     less = np.rint(trace.dur_ns[rows] * (1 - scale.factor)).astype(np.int64)
-    sure_less = np.minimum(less, np.rint(_alone_ns(trace, rows) * (1 - scale.factor)).astype(np.int64))
-    waits = waits_for_device(trace)
-    sure = subtract(host, union(trace.start_ns[waits], trace.ends(np.flatnonzero(waits))))
-    return Change(sure, rows, sure_less), Change(host, rows, less)
+    is_gone = scale.factor == 0 and scale.kind != "launches"
+    low, expected = _shortened(sure, scale.factor), _shortened(host if is_gone else sure, scale.factor)
+    high = expected if scale.factor > 1 else _shortened(host, scale.factor)
+    return Scaled(
+        replace(low, row=rows, less_ns=less),
+        replace(expected, row=rows, less_ns=less),
+        replace(high, row=rows, less_ns=less),
+    )
 
 
-def _alone_ns(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns the time in which each row is the only work of its device."""
-    alone = np.zeros(len(rows), np.int64)
-    for device in np.unique(trace.device[rows]).tolist():
-        mine = trace.device[rows] == device
-        alone[mine] = measure_within(_single_work(trace, device), trace.start_ns[rows[mine]], trace.ends(rows[mine]))
-    return alone
+def waits_of_host(trace: TraceTable) -> Ranges:
+    """Returns the time in which the host waits for a device."""
+    calls = np.flatnonzero(waits_for_device(trace) & (trace.kind == EventKind.RUNTIME))
+    return union(trace.start_ns[calls], trace.ends(calls))
 
 
-@cached_by_argument
-def _single_work(trace: TraceTable, device: int) -> Ranges:
-    """Returns the time ranges in which exactly one event runs on a device."""
-    rows = covered_work(trace)
-    rows = rows[trace.device[rows] == device]
-    time = np.concatenate((trace.start_ns[rows], trace.ends(rows)))
-    change = np.repeat(np.array([1, -1]), len(rows))
-    order = np.lexsort((change, time))  # ends come before starts at the same time
-    running = np.cumsum(change[order])
-    single = np.flatnonzero(running == 1)
-    return union(time[order[single]], time[order[np.minimum(single + 1, len(order) - 1)]])
+def merge_scaled(changes: Sequence[Scaled]) -> Scaled:
+    """Combines changes: of common work, the largest reduction and the largest growth count."""
+    return Scaled(*(merge_changes([getattr(each, side) for each in changes]) for side in ("low", "expected", "high")))
 
 
-def _shortened(begin: Int64, end: Int64, factor: float) -> Ranges:
-    """Returns the first part of each call, which disappears. The rest keeps its order with the launches."""
-    if factor >= 1 or not len(begin):
-        return EMPTY
-    return union(begin, begin + np.rint((end - begin) * (1 - factor)).astype(np.int64))
+def _shortened(host: Ranges, factor: float) -> Change:
+    return Change(host) if factor == 0 else Change(scaled=host, scaled_share=np.full(len(host), 1 - factor))
 
 
 def _work_and_calls(trace: TraceTable, scale: Scale) -> tuple[Bool, Int64]:

@@ -8,16 +8,24 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part
-from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.operator_calls import operator_calls
 from tb_plugin.analysis.selection import select_rows, steps_of
-from tb_plugin.analysis.simulate import Change, merge_changes, time_saved
-from tb_plugin.analysis.simulate.scaled import UNNAMED, Scale, kernel_classes_in, parsed_scale, scaled
+from tb_plugin.analysis.simulate import Change, merge_changes, savings
+from tb_plugin.analysis.simulate.scaled import (
+    UNNAMED,
+    Scale,
+    Scaled,
+    kernel_classes_in,
+    merge_scaled,
+    parsed_scale,
+    scaled,
+    waits_of_host,
+)
+from tb_plugin.analysis.simulate.streams import Assumption
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import group
-from tb_plugin.lib.intervals import join, measure_within, union
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.payloads import Figures, Payload
@@ -43,8 +51,7 @@ TRIED_OPERATORS = 5
 MOST_CHANGES = 10
 MAX_CHOSEN = 20
 ALL = "all together"
-# A change, and its lower and upper bound.
-Named = tuple[str, tuple[Change, Change]]
+Named = tuple[str, Scaled]
 
 
 class WhatIf(DeclaredView, entry=VIEW):
@@ -61,8 +68,7 @@ class WhatIf(DeclaredView, entry=VIEW):
             raise BadRequest("Two changes have the same work.", "scale", "Give each work one factor.")
         every: list[Named] = [(scale.text, _existing(trace, scale)) for scale in chosen]
         if len(every) > 1:
-            lower, upper = zip(*(pair for _, pair in every), strict=True)
-            every.append((ALL, (merge_changes(lower), merge_changes(upper))))
+            every.append((ALL, merge_scaled([each for _, each in every])))
         names = {name for name, _ in every}
         tried = [(scale.text, found) for scale in _candidates(trace, params) if (found := scaled(trace, scale))]
         frame = _frame(trace, every, [each for each in tried if each[0] not in names], params, step_ns)
@@ -87,7 +93,7 @@ def _candidates(trace: TraceTable, params: Params) -> list[Scale]:
     return kinds + [Scale(kind, "", 0.0) for kind in UNNAMED]
 
 
-def _existing(trace: TraceTable, scale: Scale) -> tuple[Change, Change]:
+def _existing(trace: TraceTable, scale: Scale) -> Scaled:
     found = scaled(trace, scale)
     if found is None:
         what = f"{scale.kind.replace('_', ' ')} {scale.name}".strip()
@@ -100,11 +106,14 @@ def _frame(trace: TraceTable, chosen: Sequence[Named], tried: Sequence[Named], p
     """Returns the chosen changes in their order, and the tried ones that save most."""
     steps = steps_of(trace, params.steps)
     changes = [*chosen, *tried]
-    low = time_saved(trace, steps, [lower for _, (lower, _) in changes], careful=True, may_cost=True)
-    high = time_saved(trace, steps, [upper for _, (_, upper) in changes], careful=False, may_cost=True)
-    most = np.array([_most_saved(trace, steps, upper) for _, (_, upper) in changes], np.int64)
-    high = np.minimum(high, most) // max(len(steps.label), 1)
-    low = np.minimum(low // max(len(steps.label), 1), high)
+    low, expected, high = (
+        savings(trace, steps, [each.of(assume) for _, each in changes], assume) for assume in Assumption
+    )
+    most = np.array([_most_saved(trace, steps, each.high) for _, each in changes], np.int64)
+    count = max(len(steps.label), 1)
+    expected = np.minimum(expected, most)
+    low, high = np.minimum(low, expected), np.clip(high, expected, most)
+    low, expected, high = (np.floor_divide(each, count) for each in (low, expected, high))
     best = np.lexsort((-low, -high))
     best = best[(best >= len(chosen)) & (high[best] > 0)][:MOST_CHANGES]
     order = np.concatenate((np.arange(len(chosen)), best))
@@ -113,7 +122,7 @@ def _frame(trace: TraceTable, chosen: Sequence[Named], tried: Sequence[Named], p
             "change": pa.array([changes[at][0] for at in order.tolist()], pa.large_string()),
             "saved_low_ns": pa.array(low[order]),
             "saved_high_ns": pa.array(high[order]),
-            "new_step_ns": pa.array(step_ns - low[order]),
+            "new_step_ns": pa.array(step_ns - expected[order]),
         }
     )
     return Frame(VIEW.id, "Changes", METRICS.columns(*_KEYS, share=("saved_high_ns",)), data, ("change",), "change")
@@ -124,8 +133,7 @@ def _most_saved(trace: TraceTable, steps: Steps, change: Change) -> int:
 
     A device that lags behind at the start could otherwise save more than steps in a row can.
     """
-    waits = np.flatnonzero(waits_for_device(trace))
-    gone = join(change.host, union(trace.start_ns[waits], trace.ends(waits)))
+    change = merge_changes([change, Change(waits_of_host(trace))])
     host_ns = (steps.host_end_ns - steps.host_start_ns).sum()
-    host_ns -= measure_within(gone, steps.host_start_ns, steps.host_end_ns).sum()
+    host_ns -= (change.host_before(steps.host_end_ns) - change.host_before(steps.host_start_ns)).sum()
     return int((steps.end_ns - steps.start_ns).sum() - host_ns)

@@ -1,0 +1,353 @@
+"""Replay of all streams of a device in their recorded order.
+
+Work starts when its launch has arrived, when its stream is free, and when work of other streams that it waits for has
+ended. A trace does not contain all of these waits. Work waits for another stream if it started when that work ended,
+or if the host made the stream wait before the launch.
+
+The replay computes leads: how much earlier each event is than in the recording. The slack of a dependency is how much
+later it could end in the recording without delaying the work. The dependency that delayed the work has no slack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+import msgspec
+import numpy as np
+
+from tb_plugin.analysis.blocking_calls import profiler_waits, waits_for_device
+from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.analysis.launches.phases import launch_phases
+from tb_plugin.analysis.launches.recorded import usual_latency_ns
+from tb_plugin.analysis.simulate.change import Change
+from tb_plugin.analysis.simulate.dependencies import FREE, Waits, device_waits, median
+from tb_plugin.analysis.simulate.replay import HostLeads, Leads
+from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.model_cache import cached_by_argument
+from tb_plugin.model.trace.schema import MISSING, CallRole
+from tb_plugin.model.trace.table import Steps, TraceTable
+
+# Work that starts this soon after work of another stream may have waited for it, even if usual latencies are shorter.
+MIN_NEAR_NS = 5_000
+# Usual time from launch to start, if no launch of the trace shows it. A lower bound assumes at least twice this time.
+USUAL_LAUNCH_NS = 5_000
+# Waits of one stream for another that are replayed. Above this number, those with the least slack are.
+MOST_JOINS = 20_000
+
+
+class Assumption(IntEnum):
+    """Assumptions on what a trace does not contain: latencies, and waits of one stream for another.
+
+    ``LOW`` gives a lower bound of savings: latencies are long, and work waits for all work that ended before it.
+    ``HIGH`` gives an upper bound: latencies are zero, and work waits for another stream only if it was delayed by it.
+    """
+
+    LOW = 0
+    EXPECTED = 1
+    HIGH = 2
+
+
+class Streams(msgspec.Struct, frozen=True, eq=False):
+    """Work of one device, sorted by host wait, stream and start. Times are in nanoseconds."""
+
+    row: Int64
+    stream: Int64
+    start_ns: Int64
+    end_ns: Int64
+    launched_ns: Int64
+    arrived_ns: Int64
+    """Time on the host at which each launch may reach the device at the latest."""
+    after_launch_ns: Int64
+    """Slack of the launch; ``FREE`` without a recorded launch."""
+    after_previous_ns: Int64
+    """Slack of the previous work on the stream; ``FREE`` without such work."""
+    gap_ns: Int64
+    """Part of the idle time before the start that disappears with the work."""
+    turn: Int64
+    """First index of each stream after each host wait, with shape (waits + 1, streams + 1)."""
+    join: Int64
+    """Indices of work that waits for another stream, by start."""
+    source: Int64
+    """Index of the work that each ``join`` waits for."""
+    join_ns: Int64
+    """Slack of each ``join``."""
+    waits: Waits
+    place: Int64
+    """Index of the work that each host wait waits for (-1 = none), with shape (waits, work)."""
+    place_ns: Int64
+    """Slack of each ``place``."""
+    first_ns: int
+    last_ns: int
+
+
+@cached_by_argument
+def streams_of(trace: TraceTable, device: int, begin: int, end: int, assume: Assumption) -> Streams:
+    """Returns the work of a device that was launched between ``begin`` and ``end``, and its dependencies."""
+    launches = launch_phases(trace)
+    calls, awaited = device_waits(trace, device, begin, end)
+    at = np.flatnonzero(trace.device[launches.row] == device)
+    call = launches.call[at]
+    launched = np.where(call != MISSING, trace.start_ns[call], trace.start_ns[launches.row[at]])
+    at, launched = at[inside := (launched >= begin) & (launched < end)], launched[inside]
+    row = launches.row[at]
+    _, stream = np.unique(hardware_streams(trace).of[row], return_inverse=True)
+    number = np.searchsorted(calls.end_ns, launched, side="right")
+    order = np.lexsort((trace.ends(row), trace.start_ns[row], stream, number))
+    at, row, launched, stream, number = (each[order] for each in (at, row, launched, stream, number))
+    start, stop, call = trace.start_ns[row], trace.ends(row), launches.call[at]
+    is_known = call != MISSING
+    # A call that waits for its own work returns after it.
+    waits = waits_for_device(trace)[call] & is_known
+    arrived = np.where(waits | ~is_known, launched, np.minimum(trace.ends(call), start))
+    latency = launches.latency_ns[at]
+    queued = latency[launches.is_queued[at] & (latency > 0)]
+    # Work of another stream that ended after the launch may have delayed the start.
+    ends = np.sort(stop)
+    is_free = np.append(ends, -FREE)[np.searchsorted(ends, start, side="right") - 1] <= arrived
+    is_fresh = is_known & is_free & ~launches.is_queued[at]
+    between = median(queued) if len(queued) else median(latency[is_fresh])
+    took = start - arrived
+    usual, long = _launch_times(took[is_fresh & ~waits], USUAL_LAUNCH_NS)
+    usual_wait, long_wait = _launch_times(took[is_fresh & waits], 2 * USUAL_LAUNCH_NS)
+    launching = np.where(waits, usual_wait, usual)
+    before = _previous(stream, start)
+    late = np.where(is_known, np.maximum(start - arrived, 0), FREE)
+    gap = np.where(before >= 0, np.maximum(start - stop[before], 0), FREE)
+    near = max(usual_latency_ns(queued), MIN_NEAR_NS)
+    is_idle = np.minimum(late - launching, gap - between) > near
+    join, source, is_stated = _joins(trace, call, stream, launched, start, stop, is_idle, near, assume)
+    joined = np.maximum(start[join] - stop[source], 0)
+    # The dependency with the least slack delayed the work, even if its latency is unusual.
+    least = np.minimum(late - launching, gap - between)
+    np.minimum.at(least, join[is_stated], joined[is_stated] - between)
+    binds = [late - launching <= least, gap - between <= least, (joined - between <= least[join]) & is_stated]
+    if assume == Assumption.LOW:  # a wait that the host did not ask for is not sure
+        sure = np.zeros(len(row), np.bool_)
+        sure[join[is_stated & binds[2]]] = True
+        unsure = is_idle & ~sure
+        binds[0], binds[1] = binds[0] | unsure, binds[1] | unsure
+        between, launching = max(usual_latency_ns(queued), between), np.where(waits, long_wait, long)
+    elif assume == Assumption.HIGH:
+        between, launching = 0, np.zeros_like(launching)
+    free = (np.where(side >= FREE // 2, FREE, np.where(held, 0, np.maximum(side - usual, 0)))
+            for side, held, usual in zip((late, gap, joined), binds, (launching, between, between), strict=True))  # fmt: skip
+    late, free_ns, join_ns = free
+    gap_ns = np.where(gap < FREE, gap - free_ns, 0)
+    np.maximum.at(gap_ns, join, joined - join_ns)
+    if assume == Assumption.HIGH:
+        join, source, join_ns = join[binds[2]], source[binds[2]], join_ns[binds[2]]
+    if len(join) > MOST_JOINS:
+        most = np.argsort(join_ns, kind="stable")[:MOST_JOINS]
+        join, source, join_ns = join[most], source[most], join_ns[most]
+    by_start = np.lexsort((join, start[join]))
+    streams = int(stream.max(initial=-1)) + 1
+    position = np.full(len(trace) + 1, MISSING)
+    position[row] = np.arange(len(row))
+    place, place_ns = position[awaited][:, None], np.maximum(calls.start_ns - calls.done_ns, 0)[:, None]
+    if assume == Assumption.LOW and streams > 1:
+        place, place_ns = _awaited_on_all_streams(calls, place, place_ns, stream, launched, stop)
+    return Streams(
+        row, stream, start, stop, launched, arrived, late, free_ns, gap_ns,
+        np.searchsorted(number * streams + stream, np.arange((len(calls.end_ns) + 1) * streams + 1)),
+        join[by_start], source[by_start], join_ns[by_start], calls, place, place_ns,
+        int(start.min(initial=end)), int(stop.max(initial=begin)),
+    )  # fmt: skip
+
+
+def _launch_times(samples: Int64, usual_ns: int) -> tuple[int, int]:
+    """Returns a usual and a long time from launch to start, from launches that an idle device waited for."""
+    return median(samples) if len(samples) else usual_ns, max(usual_latency_ns(samples), 2 * usual_ns)
+
+
+def _awaited_on_all_streams(
+    calls: Waits, place: Int64, slack: Int64, stream: Int64, launched: Int64, stop: Int64
+) -> tuple[Int64, Int64]:
+    """Adds the last work of each stream that ended before the work that each call waits for."""
+    places, slacks = [place], [slack]
+    for each in range(int(stream.max()) + 1):
+        theirs = np.flatnonzero(stream == each)
+        theirs = theirs[np.argsort(stop[theirs], kind="stable")]
+        found = np.searchsorted(stop[theirs], calls.done_ns, side="right") - 1
+        for _ in range(4):
+            found = np.where((found >= 0) & (launched[theirs[found]] > calls.start_ns), found - 1, found)
+        fits = (found >= 0) & (launched[theirs[found]] <= calls.start_ns)
+        last = np.where(fits, theirs[found], MISSING)
+        places.append(last[:, None])
+        slacks.append(np.where(fits, np.maximum(calls.done_ns, calls.start_ns) - stop[last], FREE)[:, None])
+    return np.concatenate(places, axis=1), np.concatenate(slacks, axis=1)
+
+
+def _previous(stream: Int64, start: Int64) -> Int64:
+    """Returns the index of the previous work on the same stream (-1 = none)."""
+    order = np.lexsort((start, stream))
+    found = np.empty(len(order), np.int64)
+    found[order] = np.where(np.append(True, np.diff(stream[order]) != 0)[: len(order)], -1, np.append(-1, order[:-1]))
+    return found
+
+
+def _joins(
+    trace: TraceTable,
+    call: Int64,
+    stream: Int64,
+    launched: Int64,
+    start: Int64,
+    stop: Int64,
+    idle: Bool,
+    near: int,
+    assume: Assumption,
+) -> tuple[Int64, Int64, Bool]:
+    """Returns pairs of work, of which the first may wait for the second on another stream.
+
+    ``idle`` marks work that neither its launch nor its stream delayed. The third result marks pairs for which there is
+    evidence: the host asked for the wait, or the first work is idle and starts when the second one ends. For a lower
+    bound, the host must have asked, and pairs without evidence are included.
+    """
+    asked = np.zeros(len(call), np.bool_)
+    asked[_launched_after_joins(trace, call, launched)] = True
+    low = assume == Assumption.LOW
+    target = np.arange(len(call)) if low else np.flatnonzero(asked | idle)
+    pairs = []
+    for other in range(int(stream.max(initial=-1)) + 1):
+        theirs = np.flatnonzero(stream == other)
+        theirs = theirs[np.argsort(stop[theirs], kind="stable")]
+        mine = target[stream[target] != other]
+        if not len(theirs) or not len(mine):
+            continue
+        place = np.searchsorted(stop[theirs], start[mine], side="right") - 1
+        for _ in range(4):  # work that was launched later is not awaited
+            place = np.where((place >= 0) & (launched[theirs[place]] > launched[mine]), place - 1, place)
+        source = theirs[place]
+        fits = (place >= 0) & (launched[source] <= launched[mine])
+        is_near = idle[mine] & (start[mine] - stop[source] <= near)
+        if low:  # the next work on the stream waits as well
+            order = np.lexsort((start[mine], stream[mine]))
+            first = np.zeros(len(mine), np.bool_)
+            first[order] = np.append(True, (np.diff(source[order]) != 0) | (np.diff(stream[mine][order]) != 0))
+            fits &= first | asked[mine]
+        else:
+            fits &= asked[mine] | is_near
+        pairs.append((mine[fits], source[fits], asked[mine[fits]] | (is_near[fits] & (not low))))
+    if not pairs:
+        return target[:0], target[:0], asked[:0]
+    join, source, evident = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    return join, source, evident
+
+
+def _launched_after_joins(trace: TraceTable, call: Int64, launched: Int64) -> Int64:
+    """Returns the first work that a thread launches after it made a stream wait for another one."""
+    joins = np.flatnonzero(trace.calls_that(CallRole.JOIN))
+    if not len(joins):
+        return joins
+    found = []
+    tracks = np.append(trace.track, MISSING)[call]
+    axis = np.lexsort((launched, tracks))
+    for track in np.unique(trace.track[joins]).tolist():
+        mine = axis[tracks[axis] == track]
+        place = np.searchsorted(launched[mine], trace.start_ns[joins[trace.track[joins] == track]])
+        found.append(mine[place[place < len(mine)]])
+    return np.concatenate(found)
+
+
+def stream_leads(
+    assume: Assumption,
+    trace: TraceTable,
+    streams: Streams,
+    changes: Sequence[Change],
+    steps: Steps,
+    begins: tuple[tuple[int, int], ...],
+) -> Leads:
+    """Returns the leads of each change. ``begins`` contains (host, device) pairs of initial leads."""
+    host = HostLeads(streams.waits, changes, steps, profiler_waits(trace))
+    limit = np.stack([_arrival_leads(assume, streams, change) for change in changes]) + streams.after_launch_ns
+    less = np.zeros((len(changes), len(streams.row) + 1), np.int64)
+    position = np.full(len(trace), MISSING)
+    position[streams.row] = np.arange(len(streams.row))
+    duration = streams.end_ns - streams.start_ns
+    for change, its_less, its_limit in zip(changes, less, limit, strict=True):
+        place, wanted = position[change.row], change.less_ns
+        place, wanted = place[place >= 0], wanted[place >= 0]
+        gone = place[wanted >= duration[place]]
+        its_less[place] = wanted
+        if assume > Assumption.LOW:
+            its_less[gone] += streams.gap_ns[gone]
+            its_limit[gone] = FREE
+    host_lead, lead = _run(streams, host, less, limit, begins)
+    return Leads(host_lead + host.at_end, streams.last_ns - _ends(streams, lead))
+
+
+def _arrival_leads(assume: Assumption, streams: Streams, change: Change) -> Int64:
+    """Returns the lead of the host at each launch. The launch may leave the host at any time during its call."""
+    late = change.host_before(streams.arrived_ns)
+    if assume == Assumption.EXPECTED:
+        return late
+    found: Int64 = (np.minimum if assume == Assumption.LOW else np.maximum)(
+        late, change.host_before(streams.launched_ns)
+    )
+    return found
+
+
+def _ends(streams: Streams, lead: Int64) -> Int64:
+    """Returns the end of the last work."""
+    if not len(streams.row):
+        return np.full(lead.shape[:2], streams.last_ns)
+    last = [np.flatnonzero(streams.stream == each)[-1] for each in range(int(streams.stream.max()) + 1)]
+    found: Int64 = (streams.end_ns[last] - lead[:, :, last]).max(axis=2)
+    return found
+
+
+def _run(
+    streams: Streams, host: HostLeads, less: Int64, limit: Int64, begins: tuple[tuple[int, int], ...]
+) -> tuple[Int64, Int64]:
+    """Returns the final lead of the host, and the lead at the end of all work.
+
+    The shapes are (pairs of initial leads, changes) and (pairs of initial leads, changes, work).
+    """
+    waits, count = streams.waits, int(streams.stream.max(initial=-1)) + 1
+    host_lead, device_lead = (
+        np.repeat(np.array(side)[:, None], len(less), axis=1) for side in zip(*begins, strict=True)
+    )
+    lead = np.empty((*host_lead.shape, len(streams.row) + 1), np.int64)
+    lead[:, :, -1] = device_lead
+    bound = np.empty((*host_lead.shape, len(streams.row)), np.int64)
+    reached = [lead[:, :, -1]] * count
+    at, join = [0] * count, 0
+    turn_of_join = np.searchsorted(streams.turn[::count] if count else streams.turn, streams.join, side="right") - 1
+    waited = np.clip(waits.done_ns - waits.start_ns, 0, waits.end_ns - waits.start_ns)
+
+    def advance(stream: int, until: int) -> None:
+        begin = at[stream]
+        if begin >= until:
+            return
+        some = slice(begin, until)
+        growth = streams.after_previous_ns[some] + np.concatenate(
+            (np.zeros((len(less), 1), np.int64), less[:, begin : until - 1]), axis=1
+        )
+        total = growth.cumsum(axis=1)
+        lowest = np.minimum.accumulate(bound[:, :, some] - total, axis=2)
+        lead[:, :, some] = total + np.minimum(lowest, reached[stream][:, :, None]) + less[:, some]
+        reached[stream] = lead[:, :, until - 1]
+        at[stream] = until
+
+    for turn in range(len(waits.end_ns) + 1):
+        begins_of, ends_of = streams.turn[turn * count : (turn + 1) * count], streams.turn[turn * count + 1 :][:count]
+        at[:] = begins_of.tolist()
+        if count:
+            some = slice(int(begins_of[0]), int(ends_of[-1]))
+            bound[:, :, some] = limit[:, some] + host_lead[:, :, None]
+        while join < len(streams.join) and turn_of_join[join] <= turn:
+            target, source = int(streams.join[join]), int(streams.source[join])
+            its_stream, other = int(streams.stream[target]), int(streams.stream[source])
+            if source >= begins_of[0]:
+                advance(other, source + 1)
+            advance(its_stream, target)
+            bound[:, :, target] = np.minimum(bound[:, :, target], lead[:, :, source] + streams.join_ns[join])
+            join += 1
+        for stream, until in enumerate(ends_of.tolist()):
+            advance(stream, until)
+        if turn < len(waits.end_ns):
+            now = host_lead + host.at_wait[:, turn]
+            there = (lead[:, :, streams.place[turn]] + streams.place_ns[turn]).min(axis=2)
+            least = np.where(host.is_gone[:, turn], now, np.minimum(now + waited[turn], there))
+            host_lead = host_lead + least - now
+    return host_lead, lead
