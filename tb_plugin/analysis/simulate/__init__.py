@@ -25,7 +25,7 @@ from tb_plugin.model.trace.table import Steps, TraceTable
 
 if TYPE_CHECKING:
     from tb_plugin.analysis.simulate.replay import Leads
-    from tb_plugin.analysis.simulate.streams import Assumption
+    from tb_plugin.analysis.simulate.streams import Assumption, Streams
 
 __all__ = ["Change", "merge_changes", "savings", "time_saved"]
 
@@ -73,12 +73,8 @@ def _largest_reduction(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int
     return found, more + less
 
 
-def time_saved(
-    trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool, may_cost: bool = False
-) -> Int64:
+def time_saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
     """Returns the time that each change alone would save, in nanoseconds over all ``steps``.
-
-    With ``may_cost``, the result is negative if the change costs time; otherwise, it is then 0.
 
     If ``careful`` is True, the result is a lower bound: launch latencies and gaps between kernels keep their usual
     length. Otherwise, both are zero, and the result is an upper bound. If ``steps`` contains all recorded steps,
@@ -97,8 +93,7 @@ def time_saved(
     worth = np.array([change.worth for change in changes], np.int64)
     # Clipped, because work outside of the steps may also move. Time blocked by the profiler is not repeated by ``worth``.
     profiler_ns = measure(intersect(profiler_waits(trace), union(steps.start_ns, steps.end_ns)))
-    least = None if may_cost else 0
-    found: Int64 = np.clip((gained + (length - profiler_ns) * (worth - 1)) // worth, least, length)
+    found: Int64 = np.clip((gained + (length - profiler_ns) * (worth - 1)) // worth, 0, length)
     return found
 
 
@@ -111,13 +106,13 @@ def savings(trace: TraceTable, steps: Steps, changes: Sequence[Change], assume: 
 
     if not len(steps.label) or not changes:
         return np.zeros(len(changes), np.int64)
-    replay = _Replay(partial(_swapped, streams_of, assume), partial(stream_leads, assume))
+
+    def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Streams:
+        return streams_of(trace, device, begin, end, assume)
+
+    replay = _Replay(queue_of, partial(stream_leads, assume))
     length = int((steps.end_ns - steps.start_ns).sum())
     return np.minimum(_gained(trace, steps, changes, replay), length)
-
-
-def _swapped(streams_of: Callable[..., Any], assume: Assumption, *where: Any) -> Any:
-    return streams_of(*where, assume)
 
 
 def _upper_bound(trace: TraceTable, steps: Steps, changes: Sequence[Change], elsewhere: Int64, known: Int64) -> Int64:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from tb_plugin.analysis.backward import forward_operators
 from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.kernel_classes import classify_kernels, title_of, word_of
+from tb_plugin.analysis.module_paths import BETWEEN, module_paths
 from tb_plugin.analysis.operator_calls import call_nesting, is_call
 from tb_plugin.analysis.selection import steps_of_rows
 from tb_plugin.analysis.simulate import Change, merge_changes
@@ -25,8 +28,17 @@ from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import TraceTable
 
-NAMED = ("operator", "kernel", "class")
+NAMED = ("operator", "module", "kernel", "class")
 UNNAMED = ("communication", "copies", "data_loading", "launches")
+_WORK = {
+    "communication": "all communication",
+    "copies": "all copies",
+    "data_loading": "data loading",
+    "launches": "all launch calls",
+}
+_SPEEDS = {0.0: "gone", 0.5: "twice as fast", 1.0: "unchanged", 2.0: "twice as long"}
+# Names that are compared for suggestions.
+_MAX_SUGGESTED_FROM = 5000
 # A larger factor is a typing error.
 MAX_FACTOR = 100.0
 
@@ -41,6 +53,24 @@ class Scale(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         return f"{self.kind}:{self.name}={self.factor:g}" if self.name else f"{self.kind}={self.factor:g}"
+
+    @property
+    def work(self) -> str:
+        if self.kind == "class":
+            classes = {word_of(each): title_of(each) for each in KernelClass}
+            return f"{classes.get(self.name.lower(), self.name)} kernels"
+        return f"module {self.name}" if self.kind == "module" else self.name or _WORK[self.kind]
+
+    @property
+    def title(self) -> str:
+        work = self.work
+        return f"{work if self.kind in ('operator', 'kernel') else work[0].upper() + work[1:]} {self._speed}"
+
+    @property
+    def _speed(self) -> str:
+        if self.factor in _SPEEDS:
+            return _SPEEDS[self.factor]
+        return f"{1 / self.factor:.3g} times as fast" if self.factor < 1 else f"{self.factor:.3g} times as long"
 
 
 def parsed_scale(text: str) -> Scale:
@@ -131,6 +161,8 @@ def _work_and_calls(trace: TraceTable, scale: Scale) -> tuple[Bool, Int64]:
         case "launches":
             launch = trace.launch[of_kind(trace.kind, *DEVICE_WORK)]
             return np.zeros(len(trace), np.bool_), np.unique(launch[launch != MISSING]).astype(np.int64)
+        case "module":
+            return _of_modules(trace, scale.name)
         case _:
             return _of_operators(trace, scale.name)
 
@@ -177,6 +209,34 @@ def _of_operators(trace: TraceTable, name: str) -> tuple[Bool, Int64]:
     inside = np.append(calls.forest.inside(chosen), False)
     work = of_kind(trace.kind, *DEVICE_WORK) & inside[calls.position[trace.operator]]
     return work, calls.row[chosen & ~inside[calls.forest.parent]]
+
+
+def _of_modules(trace: TraceTable, name: str) -> tuple[Bool, Int64]:
+    """Returns the device work and the host calls in a module, and in the backward pass of its operators."""
+    paths = module_paths(trace)
+    texts = paths.texts.to_pylist()
+    if "*" in name:
+        chosen = np.array([fnmatchcase(text, name) for text in texts], np.bool_)
+    else:
+        within = f"{BETWEEN}{name}{BETWEEN}"
+        chosen = np.array([within in f"{BETWEEN}{text}{BETWEEN}" for text in texts], np.bool_)
+    is_operator = trace.kind == EventKind.OPERATOR
+    forward = forward_operators(trace, np.flatnonzero(is_operator))
+    inside = np.append(chosen, False)[paths.of]
+    inside |= inside[forward]
+    calls = is_operator | (trace.kind == EventKind.MODULE)
+    return of_kind(trace.kind, *DEVICE_WORK) & inside[trace.operator], np.flatnonzero(inside[:-1] & calls)
+
+
+def suggestions(trace: TraceTable, scale: Scale) -> list[str]:
+    """Returns names in the trace that are similar to an unknown name."""
+    if scale.kind == "module":
+        paths = module_paths(trace)
+        names = {*paths.texts.to_pylist(), *paths.modules.to_pylist()}
+    else:
+        rows = np.flatnonzero(trace.kind == EventKind.KERNEL) if scale.kind == "kernel" else _calls(trace).row
+        names = {trace.strings[text] for text in np.unique(trace.name[rows])[:_MAX_SUGGESTED_FROM].tolist()}
+    return get_close_matches(scale.name, sorted(names)[:_MAX_SUGGESTED_FROM], n=3, cutoff=0.5)
 
 
 def _named(trace: TraceTable, name: str) -> Bool:

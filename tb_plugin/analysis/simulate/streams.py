@@ -20,10 +20,12 @@ from tb_plugin.analysis.blocking_calls import profiler_waits, waits_for_device
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.launches.phases import launch_phases
 from tb_plugin.analysis.launches.recorded import usual_latency_ns
+from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.simulate.change import Change
 from tb_plugin.analysis.simulate.dependencies import FREE, Waits, device_waits, median
 from tb_plugin.analysis.simulate.replay import HostLeads, Leads
 from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.intervals import measure_within
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole
 from tb_plugin.model.trace.table import Steps, TraceTable
@@ -61,7 +63,9 @@ class Streams(msgspec.Struct, frozen=True, eq=False):
     after_launch_ns: Int64
     """Slack of the launch; ``FREE`` without a recorded launch."""
     after_previous_ns: Int64
-    """Slack of the previous work on the stream; ``FREE`` without such work."""
+    """Slack of the previous work on the stream."""
+    is_idle: Bool
+    """Whether neither launch nor previous work explains the start."""
     gap_ns: Int64
     """Part of the idle time before the start that disappears with the work."""
     turn: Int64
@@ -87,53 +91,53 @@ def streams_of(trace: TraceTable, device: int, begin: int, end: int, assume: Ass
     launches = launch_phases(trace)
     calls, awaited = device_waits(trace, device, begin, end)
     at = np.flatnonzero(trace.device[launches.row] == device)
-    call = launches.call[at]
-    launched = np.where(call != MISSING, trace.start_ns[call], trace.start_ns[launches.row[at]])
-    at, launched = at[inside := (launched >= begin) & (launched < end)], launched[inside]
-    row = launches.row[at]
+    row, call = launches.row[at], launches.call[at]
+    start, stop = trace.start_ns[row], trace.ends(row)
     _, stream = np.unique(hardware_streams(trace).of[row], return_inverse=True)
+    launched = np.where(call != MISSING, trace.start_ns[call], start)
+    # Before the first work of a stream, the stream is taken to be busy until the start of the steps.
+    free_ns = np.maximum(np.append(stop, begin)[_previous(stream, start)], begin)
     number = np.searchsorted(calls.end_ns, launched, side="right")
-    order = np.lexsort((trace.ends(row), trace.start_ns[row], stream, number))
-    at, row, launched, stream, number = (each[order] for each in (at, row, launched, stream, number))
-    start, stop, call = trace.start_ns[row], trace.ends(row), launches.call[at]
+    order = np.lexsort((stop, start, stream, number))
+    order = order[(launched[order] >= begin) & (launched[order] < end)]
+    reach = int(stop[launched < begin].max(initial=begin))
+    at, row, call, start, stop, stream, launched, free_ns, number = (
+        each[order] for each in (at, row, call, start, stop, stream, launched, free_ns, number)
+    )
     is_known = call != MISSING
     # A call that waits for its own work returns after it.
     waits = waits_for_device(trace)[call] & is_known
     arrived = np.where(waits | ~is_known, launched, np.minimum(trace.ends(call), start))
-    latency = launches.latency_ns[at]
-    queued = latency[launches.is_queued[at] & (latency > 0)]
-    # Work of another stream that ended after the launch may have delayed the start.
+    # Work of another stream that ended after the launch and the previous work may have delayed the start.
     ends = np.sort(stop)
-    is_free = np.append(ends, -FREE)[np.searchsorted(ends, start, side="right") - 1] <= arrived
-    is_fresh = is_known & is_free & ~launches.is_queued[at]
-    between = median(queued) if len(queued) else median(latency[is_fresh])
-    took = start - arrived
-    usual, long = _launch_times(took[is_fresh & ~waits], USUAL_LAUNCH_NS)
-    usual_wait, long_wait = _launch_times(took[is_fresh & waits], 2 * USUAL_LAUNCH_NS)
+    latest = np.append(ends, -FREE)[np.searchsorted(ends, start, side="right") - 1]
+    latency = launches.latency_ns[at]
+    queued = latency[launches.is_queued[at] & (latest <= free_ns) & (latency > 0)]
+    fresh, is_fresh = start - arrived, (latest <= arrived) & is_known & ~launches.is_queued[at]
+    usual, long = _launch_times(fresh[is_fresh & ~waits], USUAL_LAUNCH_NS)
+    usual_wait, long_wait = _launch_times(fresh[is_fresh & waits], 2 * USUAL_LAUNCH_NS)
+    between = median(queued) if len(queued) else min(usual, USUAL_LAUNCH_NS)
     launching = np.where(waits, usual_wait, usual)
-    before = _previous(stream, start)
     late = np.where(is_known, np.maximum(start - arrived, 0), FREE)
-    gap = np.where(before >= 0, np.maximum(start - stop[before], 0), FREE)
+    gap = np.maximum(start - free_ns, 0)
+    gap -= measure_within(unrecorded_work(trace, device), np.minimum(free_ns, start), start)
     near = max(usual_latency_ns(queued), MIN_NEAR_NS)
-    is_idle = np.minimum(late - launching, gap - between) > near
+    # The host prepares a copy that it waits for, so the idle time before it is no wait of its stream.
+    is_idle = (np.minimum(late - launching, gap - between) > near) & ~waits
     join, source, is_stated = _joins(trace, call, stream, launched, start, stop, is_idle, near, assume)
     joined = np.maximum(start[join] - stop[source], 0)
     # The dependency with the least slack delayed the work, even if its latency is unusual.
     least = np.minimum(late - launching, gap - between)
     np.minimum.at(least, join[is_stated], joined[is_stated] - between)
     binds = [late - launching <= least, gap - between <= least, (joined - between <= least[join]) & is_stated]
-    if assume == Assumption.LOW:  # a wait that the host did not ask for is not sure
-        sure = np.zeros(len(row), np.bool_)
-        sure[join[is_stated & binds[2]]] = True
-        unsure = is_idle & ~sure
-        binds[0], binds[1] = binds[0] | unsure, binds[1] | unsure
+    if assume == Assumption.LOW:
         between, launching = max(usual_latency_ns(queued), between), np.where(waits, long_wait, long)
     elif assume == Assumption.HIGH:
         between, launching = 0, np.zeros_like(launching)
     free = (np.where(side >= FREE // 2, FREE, np.where(held, 0, np.maximum(side - usual, 0)))
             for side, held, usual in zip((late, gap, joined), binds, (launching, between, between), strict=True))  # fmt: skip
-    late, free_ns, join_ns = free
-    gap_ns = np.where(gap < FREE, gap - free_ns, 0)
+    late, previous, join_ns = free
+    gap_ns = np.where(is_idle, 0, gap - previous)
     np.maximum.at(gap_ns, join, joined - join_ns)
     if assume == Assumption.HIGH:
         join, source, join_ns = join[binds[2]], source[binds[2]], join_ns[binds[2]]
@@ -148,10 +152,10 @@ def streams_of(trace: TraceTable, device: int, begin: int, end: int, assume: Ass
     if assume == Assumption.LOW and streams > 1:
         place, place_ns = _awaited_on_all_streams(calls, place, place_ns, stream, launched, stop)
     return Streams(
-        row, stream, start, stop, launched, arrived, late, free_ns, gap_ns,
+        row, stream, start, stop, launched, arrived, late, previous, is_idle, gap_ns,
         np.searchsorted(number * streams + stream, np.arange((len(calls.end_ns) + 1) * streams + 1)),
         join[by_start], source[by_start], join_ns[by_start], calls, place, place_ns,
-        int(start.min(initial=end)), int(stop.max(initial=begin)),
+        min(reach, int(start.min(initial=end))), int(stop.max(initial=begin)),
     )  # fmt: skip
 
 
@@ -201,7 +205,7 @@ def _joins(
 
     ``idle`` marks work that neither its launch nor its stream delayed. The third result marks pairs for which there is
     evidence: the host asked for the wait, or the first work is idle and starts when the second one ends. For a lower
-    bound, the host must have asked, and pairs without evidence are included.
+    bound, pairs without evidence are included.
     """
     asked = np.zeros(len(call), np.bool_)
     asked[_launched_after_joins(trace, call, launched)] = True
@@ -217,9 +221,10 @@ def _joins(
         place = np.searchsorted(stop[theirs], start[mine], side="right") - 1
         for _ in range(4):  # work that was launched later is not awaited
             place = np.where((place >= 0) & (launched[theirs[place]] > launched[mine]), place - 1, place)
-        source = theirs[place]
-        fits = (place >= 0) & (launched[source] <= launched[mine])
-        is_near = idle[mine] & (start[mine] - stop[source] <= near)
+        fits = place >= 0
+        fits[fits] = launched[theirs[place[fits]]] <= launched[mine[fits]]
+        source = np.where(fits, theirs[place], MISSING)
+        is_near = fits & idle[mine] & (start[mine] - stop[source] <= near)
         if low:  # the next work on the stream waits as well
             order = np.lexsort((start[mine], stream[mine]))
             first = np.zeros(len(mine), np.bool_)
@@ -227,7 +232,11 @@ def _joins(
             fits &= first | asked[mine]
         else:
             fits &= asked[mine] | is_near
-        pairs.append((mine[fits], source[fits], asked[mine[fits]] | (is_near[fits] & (not low))))
+        pairs.append((mine[fits], source[fits], asked[mine[fits]] | is_near[fits]))
+        if assume == Assumption.HIGH:  # it may have waited until the work that runs then left space on the device
+            following = theirs[np.minimum(place + 1, len(theirs) - 1)]
+            runs = idle[mine] & ~is_near & (start[following] < start[mine]) & (start[mine] < stop[following])
+            pairs.append((mine[runs], following[runs], runs[runs]))
     if not pairs:
         return target[:0], target[:0], asked[:0]
     join, source, evident = (np.concatenate(side) for side in zip(*pairs, strict=True))
@@ -271,7 +280,7 @@ def stream_leads(
         its_less[place] = wanted
         if assume > Assumption.LOW:
             its_less[gone] += streams.gap_ns[gone]
-            its_limit[gone] = FREE
+            its_limit[gone[~streams.is_idle[gone]]] = FREE
     host_lead, lead = _run(streams, host, less, limit, begins)
     return Leads(host_lead + host.at_end, streams.last_ns - _ends(streams, lead))
 
