@@ -10,8 +10,9 @@ later it could end in the recording without delaying the work. The dependency th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from enum import IntEnum
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -71,7 +72,7 @@ class Streams(msgspec.Struct, frozen=True, eq=False):
     turn: Int64
     """First index of each stream after each host wait, with shape (waits + 1, streams + 1)."""
     join: Int64
-    """Indices of work that waits for another stream, by start."""
+    """Indices of work that waits for another stream."""
     source: Int64
     """Index of the work that each ``join`` waits for."""
     join_ns: Int64
@@ -144,7 +145,6 @@ def streams_of(trace: TraceTable, device: int, begin: int, end: int, assume: Ass
     if len(join) > MOST_JOINS:
         most = np.argsort(join_ns, kind="stable")[:MOST_JOINS]
         join, source, join_ns = join[most], source[most], join_ns[most]
-    by_start = np.lexsort((join, start[join]))
     streams = int(stream.max(initial=-1)) + 1
     position = np.full(len(trace) + 1, MISSING)
     position[row] = np.arange(len(row))
@@ -154,7 +154,7 @@ def streams_of(trace: TraceTable, device: int, begin: int, end: int, assume: Ass
     return Streams(
         row, stream, start, stop, launched, arrived, late, previous, is_idle, gap_ns,
         np.searchsorted(number * streams + stream, np.arange((len(calls.end_ns) + 1) * streams + 1)),
-        join[by_start], source[by_start], join_ns[by_start], calls, place, place_ns,
+        join, source, join_ns, calls, place, place_ns,
         min(reach, int(start.min(initial=end))), int(stop.max(initial=begin)),
     )  # fmt: skip
 
@@ -258,15 +258,25 @@ def _launched_after_joins(trace: TraceTable, call: Int64, launched: Int64) -> In
     return np.concatenate(found)
 
 
-def stream_leads(
-    assume: Assumption,
-    trace: TraceTable,
-    streams: Streams,
-    changes: Sequence[Change],
-    steps: Steps,
-    begins: tuple[tuple[int, int], ...],
-) -> Leads:
-    """Returns the leads of each change. ``begins`` contains (host, device) pairs of initial leads."""
+class Scenarios(msgspec.Struct, frozen=True, eq=False):
+    """Work of one device, and what each of several changes does to it. All but ``work`` has a row per change."""
+
+    work: Streams
+    less_ns: Int64
+    """Reduction of each work, with an additional last element."""
+    limit_ns: Int64
+    """Lead of each work if only its launch delayed it, less the lead that the host gains by shorter waits."""
+    at_wait_ns: Int64
+    """Host time that disappears before each host wait ends."""
+    is_gone: Bool
+    """Whether each host wait disappears."""
+    at_end_ns: Int64
+    """Host time that disappears before the end."""
+
+
+def scenarios_of(
+    assume: Assumption, trace: TraceTable, streams: Streams, changes: Sequence[Change], steps: Steps
+) -> Scenarios:
     host = HostLeads(streams.waits, changes, steps, profiler_waits(trace))
     limit = np.stack([_arrival_leads(assume, streams, change) for change in changes]) + streams.after_launch_ns
     less = np.zeros((len(changes), len(streams.row) + 1), np.int64)
@@ -281,8 +291,25 @@ def stream_leads(
         if assume > Assumption.LOW:
             its_less[gone] += streams.gap_ns[gone]
             its_limit[gone[~streams.is_idle[gone]]] = FREE
-    host_lead, lead = _run(streams, host, less, limit, begins)
-    return Leads(host_lead + host.at_end, streams.last_ns - _ends(streams, lead))
+    return Scenarios(streams, less, limit, host.at_wait, host.is_gone, host.at_end)
+
+
+def stream_leads(
+    assume: Assumption,
+    trace: TraceTable,
+    streams: Streams,
+    changes: Sequence[Change],
+    steps: Steps,
+    begins: tuple[tuple[int, int], ...],
+) -> Leads:
+    """Returns the leads of each change. ``begins`` contains (host, device) pairs of initial leads."""
+    replay = replayed(scenarios_of(assume, trace, streams, changes, steps), begins)
+    while True:
+        try:
+            next(replay)
+        except StopIteration as done:
+            leads: Leads = done.value
+            return leads
 
 
 def _arrival_leads(assume: Assumption, streams: Streams, change: Change) -> Int64:
@@ -305,13 +332,23 @@ def _ends(streams: Streams, lead: Int64) -> Int64:
     return found
 
 
-def _run(
-    streams: Streams, host: HostLeads, less: Int64, limit: Int64, begins: tuple[tuple[int, int], ...]
-) -> tuple[Int64, Int64]:
-    """Returns the final lead of the host, and the lead at the end of all work.
+class Meeting(NamedTuple):
+    """Start or end of work that other ranks take part in, and its lead there without other ranks."""
 
-    The shapes are (pairs of initial leads, changes) and (pairs of initial leads, changes, work).
+    work: int
+    is_end: bool
+    lead_ns: Int64
+
+
+def replayed(
+    scenarios: Scenarios, begins: tuple[tuple[int, int], ...], met: Sequence[int] = ()
+) -> Generator[Meeting, Int64 | None, Leads]:
+    """Replays the work of a device, and returns the leads at the end.
+
+    Yields the start and the end of the work ``met``. After the end, the caller sends the lead of the end. Leads have
+    the shape (pairs of initial leads, changes).
     """
+    streams, less = scenarios.work, scenarios.less_ns
     waits, count = streams.waits, int(streams.stream.max(initial=-1)) + 1
     host_lead, device_lead = (
         np.repeat(np.array(side)[:, None], len(less), axis=1) for side in zip(*begins, strict=True)
@@ -320,8 +357,7 @@ def _run(
     lead[:, :, -1] = device_lead
     bound = np.empty((*host_lead.shape, len(streams.row)), np.int64)
     reached = [lead[:, :, -1]] * count
-    at, join = [0] * count, 0
-    turn_of_join = np.searchsorted(streams.turn[::count] if count else streams.turn, streams.join, side="right") - 1
+    at = [0] * count
     waited = np.clip(waits.done_ns - waits.start_ns, 0, waits.end_ns - waits.start_ns)
 
     def advance(stream: int, until: int) -> None:
@@ -338,25 +374,51 @@ def _run(
         reached[stream] = lead[:, :, until - 1]
         at[stream] = until
 
+    events, first_of_turn = _events(streams, np.array(met, np.int64), count)
     for turn in range(len(waits.end_ns) + 1):
         begins_of, ends_of = streams.turn[turn * count : (turn + 1) * count], streams.turn[turn * count + 1 :][:count]
         at[:] = begins_of.tolist()
         if count:
             some = slice(int(begins_of[0]), int(ends_of[-1]))
-            bound[:, :, some] = limit[:, some] + host_lead[:, :, None]
-        while join < len(streams.join) and turn_of_join[join] <= turn:
-            target, source = int(streams.join[join]), int(streams.source[join])
-            its_stream, other = int(streams.stream[target]), int(streams.stream[source])
-            if source >= begins_of[0]:
-                advance(other, source + 1)
-            advance(its_stream, target)
-            bound[:, :, target] = np.minimum(bound[:, :, target], lead[:, :, source] + streams.join_ns[join])
-            join += 1
+            bound[:, :, some] = scenarios.limit_ns[:, some] + host_lead[:, :, None]
+        for what, target, source, slack in events[first_of_turn[turn] : first_of_turn[turn + 1]].tolist():
+            stream = int(streams.stream[target])
+            if what == _JOIN:
+                if source >= begins_of[0]:
+                    advance(int(streams.stream[source]), source + 1)
+                advance(stream, target)
+                bound[:, :, target] = np.minimum(bound[:, :, target], lead[:, :, source] + slack)
+            elif what == _START:
+                advance(stream, target + 1)
+                yield Meeting(target, False, lead[:, :, target] - less[:, target])
+            else:
+                sent = yield Meeting(target, True, lead[:, :, target])
+                if sent is not None:
+                    lead[:, :, target] = sent
+                    reached[stream] = lead[:, :, at[stream] - 1]
         for stream, until in enumerate(ends_of.tolist()):
             advance(stream, until)
         if turn < len(waits.end_ns):
-            now = host_lead + host.at_wait[:, turn]
+            now = host_lead + scenarios.at_wait_ns[:, turn]
             there = (lead[:, :, streams.place[turn]] + streams.place_ns[turn]).min(axis=2)
-            least = np.where(host.is_gone[:, turn], now, np.minimum(now + waited[turn], there))
+            least = np.where(scenarios.is_gone[:, turn], now, np.minimum(now + waited[turn], there))
             host_lead = host_lead + least - now
-    return host_lead, lead
+    return Leads(host_lead + scenarios.at_end_ns, streams.last_ns - _ends(streams, lead))
+
+
+_END, _JOIN, _START = range(3)
+
+
+def _events(streams: Streams, met: Int64, count: int) -> tuple[Int64, Int64]:
+    """Returns rows of kind, work, awaited work and slack, in the order of the replay, and the first row of each turn."""
+    kind = np.repeat([_END, _JOIN, _START], [len(met), len(streams.join), len(met)])
+    work, none = np.concatenate((met, streams.join, met)), np.zeros(len(met), np.int64)
+    time = np.concatenate((streams.end_ns[met], streams.start_ns[streams.join], streams.start_ns[met]))
+    rows = np.stack(
+        (kind, work, np.concatenate((none, streams.source, none)), np.concatenate((none, streams.join_ns, none))),
+        axis=1,
+    )
+    turn = np.searchsorted(streams.turn[::count] if count else streams.turn, work, side="right") - 1
+    order = np.lexsort((kind, time, turn))
+    turns = len(streams.waits.end_ns) + 1
+    return rows[order], np.searchsorted(turn[order], np.arange(turns + 1))

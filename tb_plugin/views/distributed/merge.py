@@ -16,6 +16,7 @@ from msgspec.structs import astuple, replace
 from tb_plugin.analysis.base import Frame, Params, Part, coverage_of
 from tb_plugin.analysis.bus_bandwidth import bus_factor
 from tb_plugin.analysis.collective_names import POINT_TO_POINT, UNEVEN
+from tb_plugin.analysis.simulate.ranks import TABLES
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import codes, group_sorted, quantile_by
 from tb_plugin.lib.malloc_trim import give_back_memory
@@ -108,7 +109,7 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
         STEPS: _stacked(parts, STEPS),
         GROUPS: _groups(parts, world_size),
         DEVICES: _devices(parts, names),
-        **({KERNELS: _stacked(parts, KERNELS)} if any(KERNELS in part.frames for part in parts) else {}),
+        **{name: _stacked(parts, name) for name in (KERNELS, *TABLES) if any(name in part.frames for part in parts)},
         **stated,
         **{
             name: _stacked(parts, name)

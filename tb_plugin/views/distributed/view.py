@@ -40,6 +40,7 @@ from tb_plugin.views.distributed.rank.path import path_frames
 from tb_plugin.views.distributed.rank.profile import frame, profile_part
 from tb_plugin.views.distributed.rank_sentence import OF, rank_notices
 from tb_plugin.views.distributed.reported_communication import job_findings, job_frames, job_notices, job_series
+from tb_plugin.views.distributed.simulation import SCALE, simulation, simulation_frames
 from tb_plugin.views.distributed.stragglers.report import cause_columns, straggler_report
 from tb_plugin.views.distributed.tables import frames, kind_frames, worker_rows
 from tb_plugin.views.distributed.traffic import traffic_frame, traffic_map
@@ -55,11 +56,12 @@ _BOUND_TITLES = {"wait_ns": "Wait (min)", "transfer_ns": "Transfer (max)"}
 
 class Distributed(DeclaredView, entry=VIEW):
     def part_key(self, params: Params) -> tuple[object, ...]:
-        return (PATH,) if params.get(PATH) == "1" else ()
+        return (*((PATH,) if params.get(PATH) == "1" else ()), *params.values(SCALE))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         found = profile_part(trace, params)
-        return replace(found, frames={**found.frames, **path_frames(trace)}) if self.part_key(params) else found
+        path = path_frames(trace) if params.get(PATH) == "1" else {}
+        return replace(found, frames={**found.frames, **path, **simulation_frames(trace, params)})
 
     def join(self, parts: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
         return join(parts, beside)
@@ -67,8 +69,9 @@ class Distributed(DeclaredView, entry=VIEW):
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page, or a page of one table, from all parts or from the result of ``join``.
 
-        With the parameter ``measure``, returns only the heat map and quantiles of this measure. With the parameter
-        ``of``, returns only the sentence about this worker.
+        With the parameter ``scale``, returns only simulated step times. With the parameter ``measure``, returns only
+        the heat map and quantiles of this measure. With the parameter ``of``, returns only the sentence about this
+        worker.
         """
         joined = parts[0] if is_merged(parts) else join_again(parts)
         if params.table == PARTNERS:
@@ -77,6 +80,9 @@ class Distributed(DeclaredView, entry=VIEW):
         if params.table == JOB_PATH:
             return page(job_path_frame(joined, params.steps), params)
         data, coverage = job_data(joined, params.steps), coverage_of([joined], params)
+        if params.values(SCALE):
+            simulated = simulation(joined, data if data.summary is None else data.summary, params)
+            return answer_view(self, replace(simulated, coverage=coverage), params)
         if params.table is None and (measure := params.get("measure")):
             heat, spread = heat_map_and_quantiles(data, measure)
             return View(self.id, self.title, coverage, {"heat": heat, "spread": spread})

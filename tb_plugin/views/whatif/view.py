@@ -6,71 +6,52 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
-from tb_plugin.analysis.base import Frame, Params, Part
-from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.base import Params, Part
 from tb_plugin.analysis.operator_calls import operator_calls
 from tb_plugin.analysis.selection import select_rows, steps_of
 from tb_plugin.analysis.simulate import Change, merge_changes, savings
+from tb_plugin.analysis.simulate.saving_tables import (
+    ALL,
+    ALL_TITLE,
+    MAX_WAIT_SHARE,
+    METRICS,
+    Titled,
+    chosen_scales,
+    saving_answer,
+    saving_frame,
+)
 from tb_plugin.analysis.simulate.scaled import (
     UNNAMED,
     Scale,
     Scaled,
     kernel_classes_in,
     merge_scaled,
-    parsed_scale,
     scaled,
     suggestions,
     waits_of_host,
 )
 from tb_plugin.analysis.simulate.streams import Assumption
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.analysis.work_answers import answer, device_word
+from tb_plugin.analysis.work_answers import device_word
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import intersect, measure
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
-from tb_plugin.payloads import Figures, Payload, Scalar
+from tb_plugin.payloads import Figures, Payload
 from tb_plugin.views.whatif import VIEW
 
-METRICS = SHARED.adding(
-    define(
-        CHOSEN,
-        "ns",
-        {
-            "whatif_step_ns": ("Step time", "Mean step duration."),
-            "saved_ns": ("Saved", "Simulated saving per step."),
-            "saved_low_ns": ("Low", "Lower bound; negative: longer steps."),
-            "saved_high_ns": ("High", "Upper bound."),
-            "new_step_ns": ("New step time", "Step time minus saving."),
-        },
-    ),
-    define("", "count", {"whatif_changes": ("Changes", "Chosen changes.")}),
-    define(CHOSEN, "ratio", {"saved_share": ("Saved share", "Saving divided by step time.")}),
-    define("", "code", {"change_title": ("If", "Change."), "change": ("Command", "Argument of `--scale`.")}),
-)
-_KEYS = ("change_title", "saved_ns", "saved_share", "new_step_ns", "saved_low_ns", "saved_high_ns", "change")
 # Operators by device time and by CPU time that are tried.
 TRIED_OPERATORS = 5
 # Changes that the table lists.
 MOST_CHANGES = 10
-MAX_CHOSEN = 20
-ALL = "all together"
 # Nested calls with at least this share of the outer call are the same work.
 MIN_SAME_SHARE = 0.9
-# If the host waits for less than this share of the new step, the host limits the step.
-MAX_WAIT_SHARE = 0.05
 
 
-class Tried(msgspec.Struct, frozen=True, eq=False):
-    """A change with the name of its work, its title, and its argument on the command line."""
-
-    work: str
-    title: str
-    text: str
+class Tried(Titled, frozen=True, eq=False):
     scaled: Scaled
 
 
@@ -90,16 +71,12 @@ class WhatIf(DeclaredView, entry=VIEW):
     own = ("scale",)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        chosen = [parsed_scale(text) for text in params.values("scale")]
-        if len(chosen) > MAX_CHOSEN:
-            raise BadRequest(f"At most {MAX_CHOSEN} changes are computed.", "scale", "Ask for fewer changes.")
+        chosen = chosen_scales(params)
         steps = steps_of(trace, params.steps)
         step_ns = int((steps.end_ns - steps.start_ns).sum()) // max(len(steps.label), 1)
-        if len({(scale.kind, scale.name) for scale in chosen}) < len(chosen):
-            raise BadRequest("Two changes have the same work.", "scale", "Give each work one factor.")
         every = [Tried(scale.work, scale.title, scale.text, _existing(trace, scale)) for scale in chosen]
         if len(every) > 1:
-            every.append(Tried("", "All changes together", ALL, merge_scaled([each.scaled for each in every])))
+            every.append(Tried("", ALL_TITLE, ALL, merge_scaled([each.scaled for each in every])))
         names = {each.text for each in every}
         tried = [
             Tried(scale.work, scale.title, scale.text, found)
@@ -107,11 +84,15 @@ class WhatIf(DeclaredView, entry=VIEW):
             if scale.text not in names and (found := scaled(trace, scale))
         ]
         simulated = _simulated(trace, steps, every, _without_nested(tried))
+        waits = simulated.most - simulated.expected > MAX_WAIT_SHARE * (step_ns - simulated.expected)
+        has_work = of_kind(trace.kind, *DEVICE_WORK).any()
+        limits = [(device_word(trace) if each else "CPU") if has_work else "" for each in waits.tolist()]
         payloads: dict[str, Payload] = {
-            **_answer(trace, simulated, len(every), step_ns),
+            **saving_answer(simulated.changes, simulated.expected, len(every), step_ns, limits),
             "summary": Figures("summary", "Step", "", METRICS.measured(whatif_step_ns=step_ns)),
         }
-        frame = _frame(simulated, step_ns)
+        bounds = {"saved_low_ns": simulated.low, "saved_high_ns": simulated.high}
+        frame = saving_frame(VIEW.id, simulated.changes, simulated.expected, step_ns, bounds)
         return Part(select_rows(trace, *params.chosen).coverage, {}, {VIEW.id: frame}, payloads, (*payloads, VIEW.id))
 
 
@@ -173,49 +154,6 @@ def _simulated(trace: TraceTable, steps: Steps, chosen: Sequence[Tried], tried: 
     high = savings(trace, steps, [each.scaled.high for each in changes], Assumption.HIGH)
     bounds = (np.minimum(low, expected), expected, np.maximum(np.minimum(high, most), expected), most)
     return Simulated(changes, *(each // max(len(steps.label), 1) for each in bounds))
-
-
-def _frame(found: Simulated, step_ns: int) -> Frame:
-    data = pa.table(
-        {
-            "change_title": pa.array([each.title for each in found.changes], pa.large_string()),
-            "saved_ns": pa.array(found.expected),
-            "saved_share": pa.array(found.expected / max(step_ns, 1)),
-            "new_step_ns": pa.array(step_ns - found.expected),
-            "saved_low_ns": pa.array(found.low),
-            "saved_high_ns": pa.array(found.high),
-            "change": pa.array([each.text for each in found.changes], pa.large_string()),
-        }
-    )
-    return Frame(VIEW.id, "Changes", METRICS.columns(*_KEYS), data, ("change",), "change_title")
-
-
-def _answer(trace: TraceTable, found: Simulated, chosen: int, step_ns: int) -> dict[str, Payload]:
-    """Returns a sentence about all chosen changes, or about the change that saves most; empty without a change."""
-    at = chosen - 1 if chosen else 0
-    if at >= len(found.changes):
-        return {}
-    saved = int(found.expected[at])
-    text = (
-        "With {whatif_changes} changes, a step takes {new_step_ns} instead of {whatif_step_ns}."
-        if chosen > 1
-        else "With this change, a step takes {new_step_ns} instead of {whatif_step_ns}."
-        if chosen
-        else "Removing {change_title} saves most: {saved_ns} per step ({saved_share})."
-    )
-    if of_kind(trace.kind, *DEVICE_WORK).any():
-        waits = int(found.most[at]) - saved > MAX_WAIT_SHARE * (step_ns - saved)
-        text += f" Then the {device_word(trace) if waits else 'CPU'} limits the step."
-    values: dict[str, Scalar] = {
-        "change_title": found.changes[at].work,
-        "saved_ns": saved,
-        "saved_share": saved / max(step_ns, 1),
-        "new_step_ns": step_ns - saved,
-        "whatif_step_ns": step_ns,
-        "whatif_changes": max(chosen - 1, 1),
-    }
-    named = {key: value for key, value in values.items() if f"{{{key}}}" in text}
-    return {"answer": answer("whatif_answer", text, METRICS.figures(named))}
 
 
 def _most_saved(trace: TraceTable, steps: Steps, change: Change) -> int:

@@ -1,0 +1,208 @@
+"""Replay of several ranks at once: a collective ends when its last rank is there and the data has moved."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from tb_plugin.analysis.busy_intervals import covered_work
+from tb_plugin.analysis.simulate.change import Change
+from tb_plugin.analysis.simulate.dependencies import Waits
+from tb_plugin.analysis.simulate.replay import ON_TIME, Leads
+from tb_plugin.analysis.simulate.streams import (
+    Assumption,
+    Meeting,
+    Scenarios,
+    Streams,
+    replayed,
+    scenarios_of,
+    streams_of,
+)
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.model.trace.table import TraceTable
+
+# Columns of each table of a rank. Columns that end with "_" are repeated for each change.
+TABLES: Mapping[str, tuple[str, ...]] = {
+    "simulated_work": ("row", "stream", "start_ns", "end_ns", "after_previous_ns", "less_ns_", "limit_ns_"),
+    "simulated_joins": ("join", "source", "join_ns"),
+    "simulated_waits": ("wait_start_ns", "wait_end_ns", "done_ns", "place", "place_ns", "at_wait_ns_", "is_gone_"),
+    "simulated_turns": ("turn",),
+    "simulated_ends": ("first_ns", "last_ns", "host_end_ns", "at_end_ns_", "has_work_"),
+}
+
+
+class Rank(msgspec.Struct, frozen=True, eq=False):
+    """One rank, its changes, and the work that it shares with other ranks."""
+
+    scenarios: Scenarios
+    host_end_ns: int
+    met: Int64
+    """Indices of work that other ranks take part in."""
+    match: Int64
+    """Number of the collective of each ``met``: the same on all of its ranks."""
+
+
+def rank_tables(trace: TraceTable, changes: Sequence[Change | None]) -> dict[str, pa.Table]:
+    """Returns the tables of one rank. The first change of each column is no change; None = no such work.
+
+    Only the device with most work is replayed.
+    """
+    steps = trace.steps
+    devices = trace.device[covered_work(trace)]
+    device = int(np.bincount(devices).argmax()) if len(devices) else 0
+    streams = streams_of(trace, device, int(steps.host_start_ns[0]), int(steps.host_end_ns[-1]), Assumption.EXPECTED)
+    every = [Change(), *(change or Change() for change in changes)]
+    made = scenarios_of(Assumption.EXPECTED, trace, streams, every, steps)
+    waits = streams.waits
+    columns = {
+        "row": streams.row,
+        "stream": streams.stream,
+        "start_ns": streams.start_ns,
+        "end_ns": streams.end_ns,
+        "after_previous_ns": streams.after_previous_ns,
+        "less_ns_": made.less_ns[:, :-1],
+        "limit_ns_": made.limit_ns,
+        "join": streams.join,
+        "source": streams.source,
+        "join_ns": streams.join_ns,
+        "wait_start_ns": waits.start_ns,
+        "wait_end_ns": waits.end_ns,
+        "done_ns": waits.done_ns,
+        "place": streams.place[:, 0],
+        "place_ns": streams.place_ns[:, 0],
+        "at_wait_ns_": made.at_wait_ns,
+        "is_gone_": made.is_gone,
+        "turn": streams.turn,
+        "first_ns": [streams.first_ns],
+        "last_ns": [streams.last_ns],
+        "host_end_ns": [int(steps.host_end_ns[-1])],
+        "at_end_ns_": made.at_end_ns[:, None],
+        "has_work_": np.array([[True], *([change is not None] for change in changes)]),
+    }
+    found = {}
+    for name, keys in TABLES.items():
+        table: dict[str, pa.Array] = {}
+        for key in keys:
+            values = np.asarray(columns[key])
+            if key.endswith("_"):
+                table |= {f"{key}{i}": pa.array(each) for i, each in enumerate(values)}
+            else:
+                table[key] = pa.array(values)
+        found[name] = pa.table(table)
+    return found
+
+
+def rank_of(tables: Mapping[str, pa.Table], match_of_row: Mapping[int, int], change_of: Sequence[int]) -> Rank:
+    """Returns a rank from its tables. ``change_of`` selects the change of each scenario (0 = no change)."""
+
+    def one(key: str) -> Int64:
+        table = next(tables[name] for name, keys in TABLES.items() if key in keys)
+        found: Int64 = table[key].to_numpy()
+        return found
+
+    def each(key: str) -> Int64:
+        table = next(tables[name] for name, keys in TABLES.items() if key in keys)
+        return np.stack([table[f"{key}{i}"].to_numpy() for i in change_of])
+
+    row, none = one("row"), np.empty(0, np.int64)
+    waits = Waits(one("wait_start_ns"), one("wait_end_ns"), none, one("done_ns"), none)
+    streams = Streams(
+        row, one("stream"), one("start_ns"), one("end_ns"), none, none, none, one("after_previous_ns"),
+        none.astype(np.bool_), none, one("turn"), one("join"), one("source"), one("join_ns"), waits,
+        one("place")[:, None], one("place_ns")[:, None], int(one("first_ns")[0]), int(one("last_ns")[0]),
+    )  # fmt: skip
+    less = np.append(each("less_ns_"), np.zeros((len(change_of), 1), np.int64), axis=1)
+    made = Scenarios(
+        streams,
+        less,
+        each("limit_ns_"),
+        each("at_wait_ns_"),
+        each("is_gone_").astype(np.bool_),
+        each("at_end_ns_")[:, 0],
+    )
+    match = np.array([match_of_row.get(each, -1) for each in row.tolist()], np.int64)
+    met = np.flatnonzero(match >= 0)
+    return Rank(made, int(one("host_end_ns")[0]), met, match[met])
+
+
+def joint_savings(ranks: Sequence[Rank]) -> Int64:
+    """Returns how much earlier each rank ends with each change than without, in nanoseconds: (ranks, changes).
+
+    The first scenario of each rank is no change.
+    """
+    leads = _joint_leads(ranks)
+    ends = np.stack(
+        [
+            np.maximum(rank.host_end_ns - lead.host[0], rank.scenarios.work.last_ns - lead.device[0])
+            for rank, lead in zip(ranks, leads, strict=True)
+        ]
+    )
+    found: Int64 = ends[:, :1] - ends[:, 1:]
+    return found
+
+
+Replay = Generator[Meeting, Int64 | None, Leads]
+
+
+class _Collective:
+    """Ranks of a collective that have started it, by the end of the collective on each rank."""
+
+    def __init__(self) -> None:
+        self.missing = 0
+        self.recorded: list[int] = []
+        self.arrivals: list[Int64] = []
+        self.less: list[Int64] = []
+
+    @property
+    def lead(self) -> Int64:
+        """Returns how much earlier the collective ends: as much as its last rank, and less time for the data."""
+        last = int(np.argmax(self.recorded))
+        latest = np.max(self.arrivals, axis=0)
+        found: Int64 = self.recorded[last] - latest + self.less[last]
+        return found
+
+
+def _joint_leads(ranks: Sequence[Rank]) -> list[Leads]:
+    collectives: dict[int, _Collective] = {}
+    for rank in ranks:
+        for number in rank.match.tolist():
+            collectives.setdefault(number, _Collective()).missing += 1
+    numbers = [dict(zip(rank.met.tolist(), rank.match.tolist(), strict=True)) for rank in ranks]
+    replays: list[Replay] = [replayed(rank.scenarios, ON_TIME, rank.met.tolist()) for rank in ranks]
+    found: dict[int, Leads] = {}
+    waiting: dict[int, Meeting] = {}
+    ready: deque[tuple[int, Int64 | None]] = deque((place, None) for place in range(len(ranks)))
+    while ready or waiting:
+        if not ready:  # a call of another rank is missing
+            place = min(waiting)
+            ready.append((place, waiting.pop(place).lead_ns))
+        place, answer = ready.popleft()
+        scenarios = ranks[place].scenarios
+        try:
+            while True:
+                meeting = replays[place].send(answer)
+                answer = None
+                number = numbers[place][meeting.work]
+                collective = collectives[number]
+                if meeting.is_end:
+                    if collective.missing:
+                        waiting[place] = meeting
+                        break
+                    answer = collective.lead
+                    continue
+                took = int(scenarios.work.end_ns[meeting.work] - scenarios.work.start_ns[meeting.work])
+                collective.missing -= 1
+                collective.recorded.append(-took)
+                collective.arrivals.append(-took - meeting.lead_ns)
+                collective.less.append(scenarios.less_ns[:, meeting.work])
+                if not collective.missing:
+                    for other in [each for each, at in waiting.items() if numbers[each][at.work] == number]:
+                        del waiting[other]
+                        ready.append((other, collective.lead))
+        except StopIteration as done:
+            found[place] = done.value
+    return [found[place] for place in range(len(ranks))]
