@@ -40,6 +40,8 @@ from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
     import pyarrow as pa
 
@@ -474,6 +476,17 @@ class Job:
         """
         asked = Params(table="job_path", limit=None, extra=(("path", "1"),))
         return _table_of(self._workspace, self._place, "distributed", asked, steps)
+
+    def what_if(self, *scales: str, ranks: Sequence[str] = ()) -> pd.DataFrame:
+        """Returns the time that changes save per step of the job, in nanoseconds (see ``OpenProfile.what_if``).
+
+        ``ranks`` selects ranks whose work changes; empty: all ranks. Raises BadRequest, NotFoundError, MissingPackage.
+
+        >>> open("samples/synthetic_ddp").what_if("class:gemm=0.5").change.tolist()
+        ['class:gemm=0.5']
+        """
+        extra = (*(("scale", scale) for scale in scales), *(("on", rank) for rank in ranks))
+        return _table_of(self._workspace, self._place, _OF_JOBS, Params(table="whatif", limit=None, extra=extra), "")
 
     def sql(self, query: str) -> pa.Table:
         """Returns the rows of one SELECT over all ranks. Each table has the column ``rank`` (see OpenProfile.sql).

@@ -172,8 +172,15 @@ def _add_whatif(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KIND:NAME=FACTOR",
-        help="time of an operator, kernel or class, such as operator:aten::mm=0.5; "
+        help="time of an operator, module, kernel or class, such as operator:aten::mm=0.5; "
         "or communication, copies, data_loading, launches, such as copies=0 (repeatable)",
+    )
+    parser.add_argument(
+        "--on",
+        action="append",
+        default=[],
+        metavar="RANK",
+        help="with several ranks: change the work of this rank only (repeatable)",
     )
     _add_steps(parser)
     parser.add_argument("--window", default="", help=_WINDOW)

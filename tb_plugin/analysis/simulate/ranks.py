@@ -109,7 +109,7 @@ def rank_of(tables: Mapping[str, pa.Table], match_of_row: Mapping[int, int], cha
         return np.stack([table[f"{key}{i}"].to_numpy() for i in change_of])
 
     row, none = one("row"), np.empty(0, np.int64)
-    waits = Waits(one("wait_start_ns"), one("wait_end_ns"), none, one("done_ns"), none)
+    waits = Waits(none, one("wait_start_ns"), one("wait_end_ns"), none, one("done_ns"), none)
     streams = Streams(
         row, one("stream"), one("start_ns"), one("end_ns"), none, none, none, one("after_previous_ns"),
         none.astype(np.bool_), none, one("turn"), one("join"), one("source"), one("join_ns"), waits,

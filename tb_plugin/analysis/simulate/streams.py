@@ -105,6 +105,7 @@ def streams_of(trace: TraceTable, device: int, begin: int, end: int, assume: Ass
     at, row, call, start, stop, stream, launched, free_ns, number = (
         each[order] for each in (at, row, call, start, stop, stream, launched, free_ns, number)
     )
+    _, stream = np.unique(stream, return_inverse=True)
     is_known = call != MISSING
     # A call that waits for its own work returns after it.
     waits = waits_for_device(trace)[call] & is_known

@@ -54,7 +54,10 @@ VIEW = ViewEntry(
             "`measure` (one of `lost_ns`, `caused_wait_ns`, `wait_ns`, `exposed_communication_ns`, `compute_ns`, "
             "`step_other_ns`, `step_total_ns`, `transfer_ns`, `latency_ns`, `overlap_ns`, `lateness_ns`, or `first`: "
             "the first of them that is not zero). With `measure`, the answer contains only `heat` (Heat: the measure by "
-            "worker and step) and `spread` (Series, lines: quantiles of the workers by step)."
+            "worker and step) and `spread` (Series, lines: quantiles of the workers by step). With `scale` (as for "
+            "`whatif`; repeatable), the answer contains only `answer` (Notices about `answer`), `summary` (Figures: step "
+            "time) and the table `whatif` of simulated step times of the job; `on` (a worker, repeatable) changes the "
+            "work of these workers only."
         ),
         payloads=(
             "The view covers all workers of `run` and `span`; `worker` is ignored. Profiles that are not loaded yet are "

@@ -32,10 +32,16 @@ VIEW = ViewEntry(
     traits=Traits("operators", phase_note=""),
     missing=_missing,
     http=ViewText(
-        payloads="`summary` (Figures: step time), `whatif` (Table).",
-        tables="`whatif` (the changes of `scale`, each alone and all together; then the ten that save most).",
+        payloads=(
+            "`answer` (Notices about `answer`: the new step time, or the change that saves most; absent without a "
+            "change), `summary` (Figures: step time), `whatif` (Table)."
+        ),
+        tables=(
+            "`whatif` (the changes of `scale`, each alone and all together; then the ten that save most. Of nested "
+            "operators with the same work, only the outer one is tried)."
+        ),
         parameters=(
-            "`scale=KIND:NAME=FACTOR` (repeatable) changes the time of operators, kernels, kernel classes or of "
+            "`scale=KIND:NAME=FACTOR` (repeatable) changes the time of operators, modules, kernels, kernel classes or of "
             "`communication`, `copies`, `data_loading`, `launches`. "
             "If several changes shorten the same work, only the largest reduction counts."
         ),

@@ -3,6 +3,7 @@
 /** Titles by kind. */
 export const KINDS = {
   operator: 'Operator',
+  module: 'Module',
   kernel: 'Kernel',
   class: 'Kernel class',
   communication: 'Communication',
@@ -12,7 +13,15 @@ export const KINDS = {
 } as const
 export type Kind = keyof typeof KINDS
 
-const NAMED: readonly Kind[] = ['operator', 'kernel', 'class']
+/** Examples of names. */
+export const EXAMPLES: Partial<Record<Kind, string>> = {
+  operator: 'aten::mm',
+  module: 'Block_0',
+  kernel: '*gemm*',
+  class: 'gemm',
+}
+
+const NAMED: readonly Kind[] = ['operator', 'module', 'kernel', 'class']
 
 export const hasName = (kind: Kind) => NAMED.includes(kind)
 

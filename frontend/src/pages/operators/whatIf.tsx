@@ -1,26 +1,33 @@
 // Step times if work were shorter, longer or gone.
 import { Button, NumberInput, TextInput } from '@mantine/core'
 import { useState } from 'react'
-import { NoticesCard } from '../../parts/headlineCard'
+import type { Query } from '../../api/client'
+import { spansOfRun } from '../../lib/profiles'
+import { Answers, HeadlineCard, NoticesCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { numberOf, payloadByName } from '../../parts/payloadByName'
 import { TablePage } from '../../parts/tablePage'
-import { useQuery, useView } from '../../state/data'
+import { ViewFrame } from '../../parts/viewFrame'
+import { useAllWorkersView, useQuery, useView } from '../../state/data'
 import { joinList, splitList } from '../../state/tensorboardHash'
 import { setRoute, useRoute } from '../../state/urlState'
 import { Card, SmallButton, Value } from '../../widgets/basics'
 import { Choice } from '../../widgets/choice'
-import { added, hasName, KINDS, type Kind, scaleOf, withFactor } from './scales'
+import { SmallTable } from '../../widgets/smallTable'
+import { added, EXAMPLES, hasName, KINDS, type Kind, scaleOf, withFactor } from './scales'
+import pageCss from '../../parts/pageHead.module.css'
 import frameCss from '../../parts/viewFrame.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './whatIf.module.css'
 
 const GROUPS = [{ table: 'whatif', label: 'Changes' }]
 
-export function WhatIf({ base }: PageProps) {
+export function WhatIf({ base, profile, catalog }: PageProps) {
   const scales = splitList(useRoute().scale)
   const asked = useQuery(base, { scale: scales })
   const resource = useView('whatif', asked)
+  const hasRanks = profile.views.some(({ id, available }) => id === 'distributed' && available)
+  const ranks = hasRanks ? spansOfRun(catalog, profile, profile.model).length : 1
   const choose = (next: readonly string[]) => setRoute({ scale: joinList(next) }, true)
   const add = (scale: string) => choose(added(scales, scale))
   return (
@@ -56,14 +63,20 @@ export function WhatIf({ base }: PageProps) {
         waits
         top={(view) => (
           <>
-            <p className={css.step}>
-              A step takes{' '}
-              <Value value={numberOf(payloadByName(view, 'summary', 'figures'), 'whatif_step_ns')} unit="ns" />.{' '}
-              {scales.length
-                ? 'The table shows each change alone, and all together.'
-                : 'The table shows which work would save most if it were gone.'}
-            </p>
+            <HeadlineCard label="Answer" className={pageCss.head} below>
+              <Answers view={view} />
+              <p className={css.step}>
+                A step takes{' '}
+                <Value value={numberOf(payloadByName(view, 'summary', 'figures'), 'whatif_step_ns')} unit="ns" />.{' '}
+                {scales.length > 1
+                  ? 'The table starts with each change alone, and all together.'
+                  : 'Savings overlap; do not add them.'}
+              </p>
+            </HeadlineCard>
             <NoticesCard view={view} />
+            {scales.length > 0 && ranks > 1 && (
+              <AllRanks key={scales.join()} base={base} scales={scales} ranks={ranks} />
+            )}
           </>
         )}
         groups={GROUPS}
@@ -79,6 +92,40 @@ export function WhatIf({ base }: PageProps) {
         }}
       />
     </div>
+  )
+}
+
+/** The same changes on every rank of the job, on request: the other ranks are read. */
+function AllRanks({ base, scales, ranks }: { base: Query; scales: readonly string[]; ranks: number }) {
+  const [wanted, want] = useState(false)
+  return (
+    <Card
+      title="All ranks"
+      subtitle="The changes apply to every rank. Each collective ends after its last rank has started it."
+    >
+      {wanted ? (
+        <JobAnswer base={base} scales={scales} />
+      ) : (
+        <SmallButton onClick={() => want(true)}>Simulate all {ranks} ranks</SmallButton>
+      )}
+    </Card>
+  )
+}
+
+function JobAnswer({ base, scales }: { base: Query; scales: readonly string[] }) {
+  const resource = useAllWorkersView('distributed', useQuery(base, { worker: '', scale: scales }), true)
+  return (
+    <ViewFrame resource={resource} bones={120}>
+      {(view) => {
+        const table = payloadByName(view, 'whatif', 'table')
+        return (
+          <>
+            <Answers view={view} />
+            {table && <SmallTable table={table} counted />}
+          </>
+        )
+      }}
+    </ViewFrame>
   )
 }
 
@@ -101,7 +148,7 @@ function Form({ onAdd }: { onAdd: (scale: string) => void }) {
           size="xs"
           className={css.name}
           aria-label="Name"
-          placeholder={kind === 'class' ? 'gemm' : kind === 'kernel' ? '*gemm*' : 'aten::mm'}
+          placeholder={EXAMPLES[kind]}
           value={name}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
