@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from tb_plugin import cli
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Table, View
 from tests.builders import analysis, model
 from tests.depth import DEEP
+from tests.samples import SAMPLES
 from tests.synthetic import loaded
 from tests.synthetic_job import Job, Straggler, plan, text_of
 
@@ -118,3 +120,46 @@ def test_jobs_that_are_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
         if abs(row["new_step_ns"] - new) > 0.02 * new:
             missed.append((seed, job, change.text, on, step_ns(made), gain, row["saved_ns"]))
     assert len(missed) <= 0.05 * SEEDS, missed
+
+
+def test_one_slow_rank_delays_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels of one rank twice as long make every rank wait; twice as fast, the other ranks still need their time."""
+    made = played(Job(ranks=4, steps=2, layers=2, kernels=6), None, monkeypatch)
+    kernel = KERNELS[4][1]
+    slower = rows_of(simulated(made, f"kernel:{kernel}=2", on=["rank1"]))[0]
+    everywhere = rows_of(simulated(made, f"kernel:{kernel}=2"))[0]
+    faster = rows_of(simulated(made, f"kernel:{kernel}=0.5", on=["rank1"]))[0]
+    assert slower["saved_ns"] < 0.9 * everywhere["saved_ns"] < 0
+    assert abs(faster["saved_ns"]) < 0.01 * faster["new_step_ns"]
+
+
+def test_several_changes_have_a_row_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = played(Job(ranks=2, steps=2, layers=2, kernels=6), None, monkeypatch)
+    rows = rows_of(simulated(made, "communication=0.5", "class:gemm=0.5"))
+    assert [row["change"] for row in rows] == ["communication=0.5", "class:gemm=0.5", "all together"]
+    assert rows[2]["saved_ns"] >= max(rows[0]["saved_ns"], rows[1]["saved_ns"]) > 0
+
+
+def test_a_rank_or_work_that_is_missing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = played(Job(ranks=2, steps=1, layers=1, kernels=6), None, monkeypatch)
+    with pytest.raises(BadRequest, match="There is no rank rank9"):
+        simulated(made, "copies=0", on=["rank9"])
+    with pytest.raises(BadRequest, match="no operator nothing"):
+        simulated(made, "operator:nothing=0")
+
+
+def test_ranks_that_miss_calls_are_simulated_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = played(Job(ranks=2, steps=2, layers=2, kernels=6, missing=((0, 0.5),)), None, monkeypatch)
+    (row,) = rows_of(simulated(made, "class:gemm=0.5"))
+    assert 0 < row["saved_ns"] < row["new_step_ns"] + row["saved_ns"]
+
+
+def test_the_command_over_a_job(capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(SAMPLES / "synthetic_ddp")
+    assert cli.main(["whatif", path, "--scale", "class:gemm=0.5", "--on", "rank2"]) == 0
+    shown = capsys.readouterr().out
+    assert "synthetic_ddp / all ranks" in shown and "With this change, a step takes" in shown
+    assert cli.main(["whatif", str(SAMPLES / "ddp_gloo"), "--scale", "communication=0"]) == 2
+    assert "Some collectives ran on the CPU." in capsys.readouterr().err
+    assert cli.main(["whatif", str(SAMPLES / "synthetic_gpu"), "--scale", "copies=0", "--on", "rank0"]) == 2
+    assert "--on needs several ranks" in capsys.readouterr().err

@@ -112,9 +112,9 @@ def _candidates(trace: TraceTable, params: Params) -> list[Scale]:
 
 
 def _without_nested(tried: Sequence[Tried]) -> list[Tried]:
-    """Returns the changes without operators whose work is that of an operator around them."""
-    operators = [each for each in tried if each.text.startswith("operator:")]
-    operators.sort(key=lambda each: -measure(each.scaled.high.host))
+    """Returns the changes without operators whose work is data loading, or that of an operator around them."""
+    operators = [each for each in tried if each.text.startswith(("operator:", "data_loading"))]
+    operators.sort(key=lambda each: (each.text.startswith("operator:"), -measure(each.scaled.high.host)))
     dropped: set[str] = set()
     for i, outer in enumerate(operators):
         for inner in operators[i + 1 :]:
