@@ -28,9 +28,14 @@ class Change(msgspec.Struct, frozen=True, eq=False):
     scaled_share: Float64 = msgspec.field(default_factory=lambda: np.empty(0))
     """Share of each ``scaled`` range that disappears; negative if the host needs longer."""
 
+    @property
+    def is_faster(self) -> bool:
+        """Whether the host needs nowhere longer."""
+        return not (self.scaled_share < 0).any()
+
     def host_before(self, times: Int64) -> Int64:
         """Returns the host time that disappears before each time, in nanoseconds."""
-        found = covered_before(self.host, times)
+        found = covered_before(self.host, times) if len(self.host) else np.zeros(len(times), np.int64)
         return found + self._scaled_before(times) if len(self.scaled) else found
 
     def _scaled_before(self, times: Int64) -> Int64:

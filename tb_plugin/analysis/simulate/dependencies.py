@@ -150,6 +150,7 @@ def _busiest(trace: TraceTable, rows: Int64) -> int:
     return int(tracks[np.argmax(np.bincount(of.ravel(), trace.dur_ns[rows]))])
 
 
+@cached_by_argument
 def device_waits(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Waits, Int64]:
     """Returns the waits of the threads that launch or request work on a device, and the row for which each call
     waited (-1 = none).

@@ -1,4 +1,4 @@
-"""Replay of several ranks at once: a collective ends when its last rank is there and the data has moved."""
+"""Joint replay of several ranks that wait for each other in collectives."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Rank(msgspec.Struct, frozen=True, eq=False):
 
     scenarios: Scenarios
     host_end_ns: int
-    met: Int64
+    shared_work: Int64
     """Indices of work that other ranks take part in."""
     match: Int64
-    """Number of the collective of each ``met``: the same on all of its ranks."""
+    """Number of the collective of each ``shared_work``: the same on all of its ranks."""
 
 
 def rank_tables(trace: TraceTable, changes: Sequence[Change | None]) -> dict[str, pa.Table]:
@@ -171,8 +171,8 @@ def _joint_leads(ranks: Sequence[Rank]) -> list[Leads]:
     for rank in ranks:
         for number in rank.match.tolist():
             collectives.setdefault(number, _Collective()).missing += 1
-    numbers = [dict(zip(rank.met.tolist(), rank.match.tolist(), strict=True)) for rank in ranks]
-    replays: list[Replay] = [replayed(rank.scenarios, ON_TIME, rank.met.tolist()) for rank in ranks]
+    numbers = [dict(zip(rank.shared_work.tolist(), rank.match.tolist(), strict=True)) for rank in ranks]
+    replays: list[Replay] = [replayed(rank.scenarios, ON_TIME, rank.shared_work.tolist()) for rank in ranks]
     found: dict[int, Leads] = {}
     waiting: dict[int, Meeting] = {}
     ready: deque[tuple[int, Int64 | None]] = deque((place, None) for place in range(len(ranks)))

@@ -27,7 +27,7 @@ METRICS = SHARED.adding(
             "new_step_ns": ("New step time", "Step time minus saving."),
         },
     ),
-    define("", "count", {"whatif_changes": ("Changes", "Chosen changes.")}),
+    define("", "count", {"whatif_changes": ("Changes", "Selected changes.")}),
     define(CHOSEN, "ratio", {"saved_share": ("Saved share", "Saving divided by step time.")}),
     define("", "code", {"change_title": ("If", "Change."), "change": ("Command", "Argument of `--scale`.")}),
 )

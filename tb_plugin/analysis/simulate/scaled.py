@@ -110,8 +110,7 @@ def scaled(trace: TraceTable, scale: Scale) -> Scaled | None:
 
     Waits of the host for a device keep their time, unless their call is gone, or for the upper bound.
     """
-    work, calls = _work_and_calls(trace, scale)
-    rows = np.flatnonzero(work)
+    rows, calls = _work_and_calls(trace, scale)
     if trace.steps.recorded:
         rows = rows[steps_of_rows(trace)[rows] != MISSING]
     if not len(rows) and not len(calls):
@@ -129,6 +128,7 @@ def scaled(trace: TraceTable, scale: Scale) -> Scaled | None:
     )
 
 
+@cached_by_argument
 def waits_of_host(trace: TraceTable) -> Ranges:
     """Returns the time in which the host waits for a device."""
     calls = np.flatnonzero(waits_for_device(trace) & (trace.kind == EventKind.RUNTIME))
@@ -144,23 +144,30 @@ def _shortened(host: Ranges, factor: float) -> Change:
     return Change(host) if factor == 0 else Change(scaled=host, scaled_share=np.full(len(host), 1 - factor))
 
 
-def _work_and_calls(trace: TraceTable, scale: Scale) -> tuple[Bool, Int64]:
-    """Returns a mask of the device work, and the outermost host calls, that the change affects."""
+@cached_by_argument
+def _rows_of(trace: TraceTable, kinds: tuple[EventKind, ...]) -> Int64:
+    found: Int64 = np.flatnonzero(of_kind(trace.kind, *kinds))
+    return found
+
+
+def _work_and_calls(trace: TraceTable, scale: Scale) -> tuple[Int64, Int64]:
+    """Returns the rows of device work, and of the host calls, that the change affects."""
     none = np.empty(0, np.int64)
+    kernels = _rows_of(trace, (EventKind.KERNEL,))
     match scale.kind:
         case "kernel":
-            return of_kind(trace.kind, EventKind.KERNEL) & _named(trace, scale.name), none
+            return kernels[_named(trace, scale.name, kernels)], none
         case "class":
-            return _of_class(trace, scale.name), none
+            return kernels[_of_class(trace, scale.name, kernels)], none
         case "communication":
-            return of_kind(trace.kind, EventKind.KERNEL) & trace.is_collective, none
+            return kernels[trace.is_collective[kernels]], none
         case "copies":
-            return of_kind(trace.kind, EventKind.MEMCPY, EventKind.MEMSET), none
+            return _rows_of(trace, (EventKind.MEMCPY, EventKind.MEMSET)), none
         case "data_loading":
-            return np.zeros(len(trace), np.bool_), np.flatnonzero(active_rows(trace, "dataloader"))
+            return none, np.flatnonzero(active_rows(trace, "dataloader"))
         case "launches":
-            launch = trace.launch[of_kind(trace.kind, *DEVICE_WORK)]
-            return np.zeros(len(trace), np.bool_), np.unique(launch[launch != MISSING]).astype(np.int64)
+            launch = trace.launch[_rows_of(trace, DEVICE_WORK)]
+            return none, np.unique(launch[launch != MISSING]).astype(np.int64)
         case "module":
             return _of_modules(trace, scale.name)
         case _:
@@ -173,7 +180,7 @@ def kernel_classes_in(trace: TraceTable) -> list[str]:
     return [word_of(each) for each in np.unique(classify_kernels(trace).of(trace.name[kernels])).tolist()]
 
 
-def _of_class(trace: TraceTable, name: str) -> Bool:
+def _of_class(trace: TraceTable, name: str, kernels: Int64) -> Bool:
     classes = {word_of(each): each for each in KernelClass}
     classes |= {title_of(each).lower(): each for each in KernelClass}
     name = name.lower()
@@ -183,9 +190,7 @@ def _of_class(trace: TraceTable, name: str) -> Bool:
             "scale",
             f"Classes: {', '.join(word_of(each) for each in KernelClass)}.",
         )
-    kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
-    found = np.zeros(len(trace), np.bool_)
-    found[kernels] = classify_kernels(trace).of(trace.name[kernels]) == classes[name]
+    found: Bool = classify_kernels(trace).of(trace.name[kernels]) == classes[name]
     return found
 
 
@@ -203,15 +208,14 @@ def _calls(trace: TraceTable) -> _Calls:
     return _Calls(row, position, Forest(position[call_nesting(trace).call[row]]))
 
 
-def _of_operators(trace: TraceTable, name: str) -> tuple[Bool, Int64]:
-    calls = _calls(trace)
-    chosen = _named(trace, name)[calls.row]
+def _of_operators(trace: TraceTable, name: str) -> tuple[Int64, Int64]:
+    calls, work = _calls(trace), _rows_of(trace, DEVICE_WORK)
+    chosen = _named(trace, name, calls.row)
     inside = np.append(calls.forest.inside(chosen), False)
-    work = of_kind(trace.kind, *DEVICE_WORK) & inside[calls.position[trace.operator]]
-    return work, calls.row[chosen & ~inside[calls.forest.parent]]
+    return work[inside[calls.position[trace.operator[work]]]], calls.row[chosen & ~inside[calls.forest.parent]]
 
 
-def _of_modules(trace: TraceTable, name: str) -> tuple[Bool, Int64]:
+def _of_modules(trace: TraceTable, name: str) -> tuple[Int64, Int64]:
     """Returns the device work and the host calls in a module, and in the backward pass of its operators."""
     paths = module_paths(trace)
     texts = paths.texts.to_pylist()
@@ -225,7 +229,8 @@ def _of_modules(trace: TraceTable, name: str) -> tuple[Bool, Int64]:
     inside = np.append(chosen, False)[paths.of]
     inside |= inside[forward]
     calls = is_operator | (trace.kind == EventKind.MODULE)
-    return of_kind(trace.kind, *DEVICE_WORK) & inside[trace.operator], np.flatnonzero(inside[:-1] & calls)
+    work = _rows_of(trace, DEVICE_WORK)
+    return work[inside[trace.operator[work]]], np.flatnonzero(inside[:-1] & calls)
 
 
 def suggestions(trace: TraceTable, scale: Scale) -> list[str]:
@@ -239,7 +244,7 @@ def suggestions(trace: TraceTable, scale: Scale) -> list[str]:
     return get_close_matches(scale.name, sorted(names)[:_MAX_SUGGESTED_FROM], n=3, cutoff=0.5)
 
 
-def _named(trace: TraceTable, name: str) -> Bool:
+def _named(trace: TraceTable, name: str, rows: Int64) -> Bool:
     if "*" in name:
-        return trace.strings.where(lambda text: fnmatchcase(text, name))[trace.name]
-    return trace.strings.where(lambda text: text == name)[trace.name]
+        return trace.strings.where(lambda text: fnmatchcase(text, name))[trace.name[rows]]
+    return trace.strings.where(lambda text: text == name)[trace.name[rows]]

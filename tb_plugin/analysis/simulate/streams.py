@@ -35,6 +35,8 @@ from tb_plugin.model.trace.table import Steps, TraceTable
 MIN_NEAR_NS = 5_000
 # Usual time from launch to start, if no launch of the trace shows it. A lower bound assumes at least twice this time.
 USUAL_LAUNCH_NS = 5_000
+# Work replayed at once.
+_WORK_PER_BATCH = 4096
 # Waits of one stream for another that are replayed. Above this number, those with the least slack are.
 MOST_JOINS = 20_000
 
@@ -315,11 +317,10 @@ def stream_leads(
 
 def _arrival_leads(assume: Assumption, streams: Streams, change: Change) -> Int64:
     """Returns the lead of the host at each launch. The launch may leave the host at any time during its call."""
-    late = change.host_before(streams.arrived_ns)
-    if assume == Assumption.EXPECTED:
-        return late
+    if assume == Assumption.EXPECTED or change.is_faster:
+        return change.host_before(streams.launched_ns if assume == Assumption.LOW else streams.arrived_ns)
     found: Int64 = (np.minimum if assume == Assumption.LOW else np.maximum)(
-        late, change.host_before(streams.launched_ns)
+        change.host_before(streams.arrived_ns), change.host_before(streams.launched_ns)
     )
     return found
 
@@ -356,39 +357,46 @@ def replayed(
     )
     lead = np.empty((*host_lead.shape, len(streams.row) + 1), np.int64)
     lead[:, :, -1] = device_lead
-    bound = np.empty((*host_lead.shape, len(streams.row)), np.int64)
+    # Upper bound of the lead of the next work on each stream, from work of other streams.
+    joined: list[Int64 | None] = [None] * count
     reached = [lead[:, :, -1]] * count
     at = [0] * count
     waited = np.clip(waits.done_ns - waits.start_ns, 0, waits.end_ns - waits.start_ns)
 
     def advance(stream: int, until: int) -> None:
-        begin = at[stream]
-        if begin >= until:
-            return
-        some = slice(begin, until)
-        growth = streams.after_previous_ns[some] + np.concatenate(
-            (np.zeros((len(less), 1), np.int64), less[:, begin : until - 1]), axis=1
-        )
-        total = growth.cumsum(axis=1)
-        lowest = np.minimum.accumulate(bound[:, :, some] - total, axis=2)
-        lead[:, :, some] = total + np.minimum(lowest, reached[stream][:, :, None]) + less[:, some]
-        reached[stream] = lead[:, :, until - 1]
-        at[stream] = until
+        for begin in range(at[stream], until, _WORK_PER_BATCH):
+            end = min(begin + _WORK_PER_BATCH, until)
+            some = slice(begin, end)
+            total = np.empty((len(less), end - begin), np.int64)
+            total[:, 0] = 0
+            total[:, 1:] = less[:, begin : end - 1]
+            total += streams.after_previous_ns[some]
+            total.cumsum(axis=1, out=total)
+            bound = scenarios.limit_ns[:, some] + host_lead[:, :, None]
+            if (least := joined[stream]) is not None:
+                bound[:, :, 0] = np.minimum(bound[:, :, 0], least)
+                joined[stream] = None
+            bound -= total
+            np.minimum.accumulate(bound, axis=2, out=bound)
+            np.minimum(bound, reached[stream][:, :, None], out=bound)
+            bound += total
+            bound += less[:, some]
+            lead[:, :, some] = bound
+            reached[stream] = bound[:, :, -1]
+        at[stream] = max(at[stream], until)
 
     events, first_of_turn = _events(streams, np.array(met, np.int64), count)
     for turn in range(len(waits.end_ns) + 1):
         begins_of, ends_of = streams.turn[turn * count : (turn + 1) * count], streams.turn[turn * count + 1 :][:count]
         at[:] = begins_of.tolist()
-        if count:
-            some = slice(int(begins_of[0]), int(ends_of[-1]))
-            bound[:, :, some] = scenarios.limit_ns[:, some] + host_lead[:, :, None]
         for what, target, source, slack in events[first_of_turn[turn] : first_of_turn[turn + 1]].tolist():
             stream = int(streams.stream[target])
             if what == _JOIN:
                 if source >= begins_of[0]:
                     advance(int(streams.stream[source]), source + 1)
                 advance(stream, target)
-                bound[:, :, target] = np.minimum(bound[:, :, target], lead[:, :, source] + slack)
+                bound, least = lead[:, :, source] + slack, joined[stream]
+                joined[stream] = bound if least is None else np.minimum(bound, least)
             elif what == _START:
                 advance(stream, target + 1)
                 yield Meeting(target, False, lead[:, :, target] - less[:, target])

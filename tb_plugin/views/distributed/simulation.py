@@ -1,4 +1,4 @@
-"""New step times of a job if work were shorter, longer or gone on some ranks."""
+"""New step times of a job with changed work."""
 
 from __future__ import annotations
 
