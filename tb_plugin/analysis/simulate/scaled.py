@@ -167,7 +167,7 @@ def _work_and_calls(trace: TraceTable, scale: Scale) -> tuple[Int64, Int64]:
             return none, np.flatnonzero(active_rows(trace, "dataloader"))
         case "launches":
             launch = trace.launch[_rows_of(trace, DEVICE_WORK)]
-            return none, np.unique(launch[launch != MISSING]).astype(np.int64)
+            return none, launch[launch != MISSING].astype(np.int64)
         case "module":
             return _of_modules(trace, scale.name)
         case _:

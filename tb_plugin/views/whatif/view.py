@@ -145,7 +145,14 @@ def _simulated(trace: TraceTable, steps: Steps, chosen: Sequence[Tried], tried: 
     """Returns the chosen changes in their order, and the tried ones that save most."""
     changes = [*chosen, *tried]
     expected = savings(trace, steps, [each.scaled.expected for each in changes], Assumption.EXPECTED)
-    most = np.array([_most_saved(trace, steps, each.scaled.high) for each in changes], np.int64)
+    unchanged = _most_saved(trace, steps, Change())
+    most = np.array(
+        [
+            _most_saved(trace, steps, change) if len(change.host) or len(change.scaled) else unchanged
+            for change in (each.scaled.high for each in changes)
+        ],
+        np.int64,
+    )
     expected = np.minimum(expected, most)
     best = np.argsort(-expected[len(chosen) :], kind="stable") + len(chosen)
     order = np.concatenate((np.arange(len(chosen)), best[expected[best] > 0][:MOST_CHANGES]))
