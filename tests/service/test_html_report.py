@@ -216,5 +216,5 @@ def test_it_has_the_changes_that_save_most(tmp_path):
     _, data = report_of(SAMPLES / "synthetic_gpu", tmp_path)
     (view,) = [each["view"] for each in data["views"] if each["id"] == "whatif"]
     rows = view["payloads"]["whatif"]["rows"]
-    assert len(rows) == 10 and rows[0]["change_title"] == "GEMM kernels gone"
+    assert len(rows) == 10 and rows[0]["simulated_change"] == "GEMM kernels gone"
     assert "saves most" in view["payloads"]["answer"]["notices"][0]["text"]

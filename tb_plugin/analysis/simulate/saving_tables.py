@@ -29,7 +29,8 @@ METRICS = SHARED.adding(
     ),
     define("", "count", {"whatif_changes": ("Changes", "Selected changes.")}),
     define(CHOSEN, "ratio", {"saved_share": ("Saved share", "Saving divided by step time.")}),
-    define("", "code", {"change_title": ("If", "Change."), "change": ("Command", "Argument of `--scale`.")}),
+    define("", "text", {"simulated_change": ("If", "Change.")}),
+    define("", "code", {"change": ("Command", "Argument of `--scale`.")}),
 )
 MAX_CHOSEN = 20
 ALL, ALL_TITLE = "all together", "All changes together"
@@ -59,14 +60,14 @@ def saving_frame(
     name: str, changes: Sequence[Titled], saved_ns: Int64, step_ns: int, bounds: Mapping[str, Int64]
 ) -> Frame:
     columns = {
-        "change_title": pa.array([each.title for each in changes], pa.large_string()),
+        "simulated_change": pa.array([each.title for each in changes], pa.large_string()),
         "saved_ns": pa.array(saved_ns),
         "saved_share": pa.array(saved_ns / max(step_ns, 1)),
         "new_step_ns": pa.array(step_ns - saved_ns),
         **{key: pa.array(values) for key, values in bounds.items()},
         "change": pa.array([each.text for each in changes], pa.large_string()),
     }
-    return Frame(name, "Changes", METRICS.columns(*columns), pa.table(columns), ("change",), "change_title")
+    return Frame(name, "Changes", METRICS.columns(*columns), pa.table(columns), ("change",), "simulated_change")
 
 
 def saving_answer(
@@ -85,12 +86,12 @@ def saving_answer(
         if chosen > 1
         else "With this change, a step takes {new_step_ns} instead of {whatif_step_ns}."
         if chosen
-        else "Removing {change_title} saves most: {saved_ns} per step ({saved_share})."
+        else "Removing {simulated_change} saves most: {saved_ns} per step ({saved_share})."
     )
     if limits and limits[at]:
         text += f" Then the {limits[at]} limits the step."
     values: dict[str, Scalar] = {
-        "change_title": changes[at].work,
+        "simulated_change": changes[at].work,
         "saved_ns": saved,
         "saved_share": saved / max(step_ns, 1),
         "new_step_ns": step_ns - saved,

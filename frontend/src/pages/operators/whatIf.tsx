@@ -17,6 +17,7 @@ import { SmallTable } from '../../widgets/smallTable'
 import { added, EXAMPLES, hasName, KINDS, type Kind, scaleOf, withFactor } from './scales'
 import pageCss from '../../parts/pageHead.module.css'
 import frameCss from '../../parts/viewFrame.module.css'
+import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './whatIf.module.css'
 
@@ -62,11 +63,11 @@ export function WhatIf({ base, profile, catalog }: PageProps) {
         bones={120}
         waits
         top={(view) => (
-          <>
+          <div className={layoutCss.column}>
             <HeadlineCard label="Answer" className={pageCss.head} below>
               <Answers view={view} />
               <p className={css.step}>
-                A step takes{' '}
+                Without changes, a step takes{' '}
                 <Value value={numberOf(payloadByName(view, 'summary', 'figures'), 'whatif_step_ns')} unit="ns" />.{' '}
                 {scales.length > 1
                   ? 'The table starts with each change alone, and all together.'
@@ -77,7 +78,7 @@ export function WhatIf({ base, profile, catalog }: PageProps) {
             {scales.length > 0 && ranks > 1 && (
               <AllRanks key={scales.join()} base={base} scales={scales} ranks={ranks} />
             )}
-          </>
+          </div>
         )}
         groups={GROUPS}
         placeholder="Search changes, text or /regex/"
@@ -119,10 +120,10 @@ function JobAnswer({ base, scales }: { base: Query; scales: readonly string[] })
       {(view) => {
         const table = payloadByName(view, 'whatif', 'table')
         return (
-          <>
+          <div className={layoutCss.column}>
             <Answers view={view} />
             {table && <SmallTable table={table} counted />}
-          </>
+          </div>
         )
       }}
     </ViewFrame>
