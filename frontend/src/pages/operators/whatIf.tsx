@@ -13,6 +13,7 @@ import { joinList, splitList } from '../../state/tensorboardHash'
 import { setRoute, useRoute } from '../../state/urlState'
 import { Card, SmallButton, Value } from '../../widgets/basics'
 import { Choice } from '../../widgets/choice'
+import { Sentence } from '../../widgets/notices'
 import { SmallTable } from '../../widgets/smallTable'
 import { added, EXAMPLES, hasName, KINDS, type Kind, scaleOf, withFactor } from './scales'
 import pageCss from '../../parts/pageHead.module.css'
@@ -67,8 +68,12 @@ export function WhatIf({ base, profile, catalog }: PageProps) {
             <HeadlineCard label="Answer" className={pageCss.head} below>
               <Answers view={view} />
               <p className={css.step}>
-                Without changes, a step takes{' '}
-                <Value value={numberOf(payloadByName(view, 'summary', 'figures'), 'whatif_step_ns')} unit="ns" />.{' '}
+                {scales.length === 0 && (
+                  <>
+                    Without changes, a step takes{' '}
+                    <Value value={numberOf(payloadByName(view, 'summary', 'figures'), 'whatif_step_ns')} unit="ns" />.{' '}
+                  </>
+                )}
                 {scales.length > 1
                   ? 'The table starts with each change alone, and all together.'
                   : 'Savings overlap; do not add them.'}
@@ -121,7 +126,11 @@ function JobAnswer({ base, scales }: { base: Query; scales: readonly string[] })
         const table = payloadByName(view, 'whatif', 'table')
         return (
           <div className={layoutCss.column}>
-            <Answers view={view} />
+            {payloadByName(view, 'answer', 'notices')?.notices.map((notice) => (
+              <p key={notice.text} className={css.step}>
+                <Sentence notice={notice} text={notice.text} />
+              </p>
+            ))}
             {table && <SmallTable table={table} counted />}
           </div>
         )
