@@ -126,9 +126,10 @@ def streams_of(trace: TraceTable, device: int, begin: int, end: int, assume: Ass
     gap = np.maximum(start - free_ns, 0)
     gap -= measure_within(unrecorded_work(trace, device), np.minimum(free_ns, start), start)
     near = max(usual_latency_ns(queued), MIN_NEAR_NS)
-    # The host prepares a copy that it waits for, so the idle time before it is no wait of its stream.
-    is_idle = (np.minimum(late - launching, gap - between) > near) & ~waits
+    is_idle = np.minimum(late - launching, gap - between) > near
     join, source, is_stated = _joins(trace, call, stream, launched, start, stop, is_idle, near, assume)
+    # The host prepares a copy that it waits for, so the idle time before it is no wait of its stream.
+    is_idle &= ~waits
     joined = np.maximum(start[join] - stop[source], 0)
     # The dependency with the least slack delayed the work, even if its latency is unusual.
     least = np.minimum(late - launching, gap - between)
