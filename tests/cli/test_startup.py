@@ -78,7 +78,7 @@ def test_a_report_of_one_local_file_imports_what_it_needs(tmp_path: Path) -> Non
     assert not not_asked & modules
     read = {name for name in modules if name.startswith("tb_plugin.formats.") and name.endswith(".reader")}
     assert read == {"tb_plugin.formats.kineto.reader"}
-    assert sum(name.startswith("tb_plugin") for name in modules) < 420
+    assert sum(name.startswith("tb_plugin") for name in modules) < 425
 
 
 def test_the_pages_of_a_trace_do_not_import_acero(tmp_path: Path) -> None:

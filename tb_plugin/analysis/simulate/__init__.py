@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.blocking_calls import profiler_waits
 from tb_plugin.analysis.busy_intervals import covered_work
-from tb_plugin.analysis.simulate.change import Change
+from tb_plugin.analysis.simulate.change import Assumption, Change
 from tb_plugin.lib.arrays import Float64, Int64
 from tb_plugin.lib.intervals import EMPTY, Ranges, contains, intersect, measure, subtract, union
 from tb_plugin.model.trace.schema import MISSING
@@ -25,9 +25,9 @@ from tb_plugin.model.trace.table import Steps, TraceTable
 
 if TYPE_CHECKING:
     from tb_plugin.analysis.simulate.replay import Leads
-    from tb_plugin.analysis.simulate.streams import Assumption, Streams
+    from tb_plugin.analysis.simulate.streams import Streams
 
-__all__ = ["Change", "merge_changes", "savings", "time_saved"]
+__all__ = ["Assumption", "Change", "merge_changes", "savings", "time_saved"]
 
 
 # Work of all changes in one run, about 60 bytes each.
@@ -102,15 +102,21 @@ def savings(trace: TraceTable, steps: Steps, changes: Sequence[Change], assume: 
 
     Changes of known steps and of ``worth`` are not supported.
     """
-    from tb_plugin.analysis.simulate.streams import stream_leads, streams_of
-
     if not len(steps.label) or not changes:
         return np.zeros(len(changes), np.int64)
 
+    # Imported only for traces with device work.
     def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Streams:
+        from tb_plugin.analysis.simulate.streams import streams_of
+
         return streams_of(trace, device, begin, end, assume)
 
-    replay = _Replay(queue_of, partial(stream_leads, assume))
+    def leads_of(*replayed: Any) -> Leads:
+        from tb_plugin.analysis.simulate.streams import stream_leads
+
+        return stream_leads(assume, *replayed)
+
+    replay = _Replay(queue_of, leads_of)
     length = int((steps.end_ns - steps.start_ns).sum())
     return np.minimum(_gained(trace, steps, changes, replay), length)
 

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import msgspec
 import numpy as np
 
 from tb_plugin.lib.arrays import Float64, Int64
 from tb_plugin.lib.intervals import EMPTY, Ranges, covered_before
+
+
+class Assumption(IntEnum):
+    """Assumptions on what a trace does not contain: latencies, and waits of one stream for another.
+
+    ``LOW`` gives a lower bound of savings: latencies are long, and work waits for all work that ended before it.
+    ``HIGH`` gives an upper bound: latencies are zero, and work waits for another stream only if it was delayed by it.
+    """
+
+    LOW = 0
+    EXPECTED = 1
+    HIGH = 2
 
 
 class Change(msgspec.Struct, frozen=True, eq=False):
@@ -30,7 +44,7 @@ class Change(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def is_faster(self) -> bool:
-        """Whether the host needs nowhere longer."""
+        """Returns whether the host needs no time longer than in the recording."""
         return not (self.scaled_share < 0).any()
 
     def host_before(self, times: Int64) -> Int64:

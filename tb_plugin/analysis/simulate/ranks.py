@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.busy_intervals import covered_work
-from tb_plugin.analysis.simulate.change import Change
+from tb_plugin.analysis.simulate.change import Assumption, Change
 from tb_plugin.analysis.simulate.dependencies import Waits
 from tb_plugin.analysis.simulate.replay import ON_TIME, Leads
 from tb_plugin.analysis.simulate.streams import (
-    Assumption,
     Meeting,
     Scenarios,
     Streams,

@@ -10,15 +10,12 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from tb_plugin.analysis.backward import forward_operators
 from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.kernel_classes import classify_kernels, title_of, word_of
-from tb_plugin.analysis.module_paths import BETWEEN, module_paths
 from tb_plugin.analysis.operator_calls import call_nesting, is_call
 from tb_plugin.analysis.selection import steps_of_rows
-from tb_plugin.analysis.simulate import Change, merge_changes
-from tb_plugin.analysis.simulate.streams import Assumption
+from tb_plugin.analysis.simulate import Assumption, Change, merge_changes
 from tb_plugin.analysis.step_shares import active_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.arrays import Bool, Int32, Int64
@@ -217,6 +214,9 @@ def _of_operators(trace: TraceTable, name: str) -> tuple[Int64, Int64]:
 
 def _of_modules(trace: TraceTable, name: str) -> tuple[Int64, Int64]:
     """Returns the device work and the host calls in a module, and in the backward pass of its operators."""
+    from tb_plugin.analysis.backward import forward_operators
+    from tb_plugin.analysis.module_paths import BETWEEN, module_paths
+
     paths = module_paths(trace)
     texts = paths.texts.to_pylist()
     if "*" in name:
@@ -236,6 +236,8 @@ def _of_modules(trace: TraceTable, name: str) -> tuple[Int64, Int64]:
 def suggestions(trace: TraceTable, scale: Scale) -> list[str]:
     """Returns names in the trace that are similar to an unknown name."""
     if scale.kind == "module":
+        from tb_plugin.analysis.module_paths import module_paths
+
         paths = module_paths(trace)
         names = {*paths.texts.to_pylist(), *paths.modules.to_pylist()}
     else:

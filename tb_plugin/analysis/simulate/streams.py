@@ -11,7 +11,6 @@ later it could end in the recording without delaying the work. The dependency th
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from enum import IntEnum
 from typing import NamedTuple
 
 import msgspec
@@ -22,7 +21,7 @@ from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.launches.phases import launch_phases
 from tb_plugin.analysis.launches.recorded import usual_latency_ns
 from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
-from tb_plugin.analysis.simulate.change import Change
+from tb_plugin.analysis.simulate.change import Assumption, Change
 from tb_plugin.analysis.simulate.dependencies import FREE, Waits, device_waits, median
 from tb_plugin.analysis.simulate.replay import HostLeads, Leads
 from tb_plugin.lib.arrays import Bool, Int64
@@ -39,18 +38,6 @@ USUAL_LAUNCH_NS = 5_000
 _WORK_PER_BATCH = 4096
 # Waits of one stream for another that are replayed. Above this number, those with the least slack are.
 MOST_JOINS = 20_000
-
-
-class Assumption(IntEnum):
-    """Assumptions on what a trace does not contain: latencies, and waits of one stream for another.
-
-    ``LOW`` gives a lower bound of savings: latencies are long, and work waits for all work that ended before it.
-    ``HIGH`` gives an upper bound: latencies are zero, and work waits for another stream only if it was delayed by it.
-    """
-
-    LOW = 0
-    EXPECTED = 1
-    HIGH = 2
 
 
 class Streams(msgspec.Struct, frozen=True, eq=False):

@@ -10,7 +10,7 @@ import numpy as np
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.analysis.operator_calls import operator_calls
 from tb_plugin.analysis.selection import select_rows, steps_of
-from tb_plugin.analysis.simulate import Change, merge_changes, savings
+from tb_plugin.analysis.simulate import Assumption, Change, merge_changes, savings
 from tb_plugin.analysis.simulate.saving_tables import (
     ALL,
     ALL_TITLE,
@@ -31,7 +31,6 @@ from tb_plugin.analysis.simulate.scaled import (
     suggestions,
     waits_of_host,
 )
-from tb_plugin.analysis.simulate.streams import Assumption
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.analysis.work_answers import device_word
 from tb_plugin.errors import BadRequest
