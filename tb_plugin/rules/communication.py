@@ -132,8 +132,7 @@ def _look(s: Scene) -> Detection | None:
     own = found.of(found.is_gradient)
     bare = sum_by(own.step, own.bare_ns, count)
     least[found.is_gradient] = first_of(own, bare - left_over(own, own.dur_ns, count))
-    awaited = bool(np.isin(found.row, roles.row).any())
-    best = Change(row=found.row, less_ns=most, awaited=awaited)
+    best = Change(row=found.row, less_ns=most)
     return Detection(notice, Bounds(Change(row=found.row, less_ns=np.minimum(least, most)), best), events)
 
 

@@ -56,7 +56,7 @@ def _look(s: Scene) -> Detection | None:
     )
     return Detection(
         notice,
-        Bounds(Change(), Change(row=row, less_ns=less, awaited=True)),
+        Bounds(Change(), Change(row=row, less_ns=less)),
         sent.row[mine][np.argsort(-waits[mine], kind="stable")],
     )
 

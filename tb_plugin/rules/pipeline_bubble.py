@@ -42,7 +42,7 @@ def _look(s: Scene) -> Detection | None:
         why="A waiting stage computes nothing. More micro-batches, or several stages per rank, shorten the wait. Lower "
         "bound: zero, because one rank's trace cannot separate waiting from transfer. Upper bound: all of this time.",
     )
-    most = Change(row=rows, less_ns=trace.dur_ns[rows], awaited=True)
+    most = Change(row=rows, less_ns=trace.dur_ns[rows])
     return Detection(notice, Bounds(Change(), most), s.by_length(rows))
 
 

@@ -9,7 +9,6 @@ host waits for a device, the host gets the lead of the device.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,8 +23,7 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import Steps, TraceTable
 
 if TYPE_CHECKING:
-    from tb_plugin.analysis.simulate.replay import Leads
-    from tb_plugin.analysis.simulate.streams import Streams
+    from tb_plugin.analysis.simulate.streams import Leads, Streams
 
 __all__ = ["Assumption", "Change", "merge_changes", "savings", "time_saved"]
 
@@ -41,8 +39,7 @@ def merge_changes(changes: Sequence[Change]) -> Change:
     rows, less = _largest_reduction([(change.row, change.less_ns) for change in changes])
     step, step_ns = _largest_reduction([(change.step, change.step_ns) for change in changes])
     worth = max((change.worth for change in changes), default=1)
-    is_awaited = any(change.awaited for change in changes)
-    return Change(host, rows, less, step, step_ns, worth, is_awaited, scaled, share)
+    return Change(host, rows, less, step, step_ns, worth, scaled, share)
 
 
 def _largest_share(changes: Sequence[Change], gone: Ranges) -> tuple[Ranges, Float64]:
@@ -82,12 +79,10 @@ def time_saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], caref
     """
     if not len(steps.label) or not changes:
         return np.zeros(len(changes), np.int64)
+    assume = Assumption.LOW if careful else Assumption.HIGH
     length = int((steps.end_ns - steps.start_ns).sum())
     known = np.array([int(change.step_ns.sum()) for change in changes], np.int64)
-    gained = (
-        _gained(trace, steps, [_outside_known_steps(trace, steps, change) for change in changes], _bound(careful))
-        + known
-    )
+    gained = _gained(trace, steps, [_outside_known_steps(trace, steps, change) for change in changes], assume) + known
     if not careful:
         gained = _upper_bound(trace, steps, changes, gained - known, known)
     worth = np.array([change.worth for change in changes], np.int64)
@@ -104,21 +99,8 @@ def savings(trace: TraceTable, steps: Steps, changes: Sequence[Change], assume: 
     """
     if not len(steps.label) or not changes:
         return np.zeros(len(changes), np.int64)
-
-    # Imported only for traces with device work.
-    def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Streams:
-        from tb_plugin.analysis.simulate.streams import streams_of
-
-        return streams_of(trace, device, begin, end, assume)
-
-    def leads_of(*replayed: Any) -> Leads:
-        from tb_plugin.analysis.simulate.streams import stream_leads
-
-        return stream_leads(assume, *replayed)
-
-    replay = _Replay(queue_of, leads_of)
     length = int((steps.end_ns - steps.start_ns).sum())
-    return np.minimum(_gained(trace, steps, changes, replay), length)
+    return np.minimum(_gained(trace, steps, changes, assume), length)
 
 
 def _upper_bound(trace: TraceTable, steps: Steps, changes: Sequence[Change], elsewhere: Int64, known: Int64) -> Int64:
@@ -133,7 +115,7 @@ def _upper_bound(trace: TraceTable, steps: Steps, changes: Sequence[Change], els
     for i in some:
         others = len(steps.label) - len(changes[i].step)
         spread = int(elsewhere[i]) * len(steps.label) // others if others > 0 else 0
-        alone = _gained(trace, steps, [replace(changes[i], step=none, step_ns=none)], _bound(careful=False))
+        alone = _gained(trace, steps, [replace(changes[i], step=none, step_ns=none)], Assumption.HIGH)
         found[i] = max(int(alone[0]), int(known[i]) + spread)
     return found
 
@@ -147,9 +129,9 @@ def _outside_known_steps(trace: TraceTable, steps: Steps, change: Change) -> Cha
     return replace(change, host=host, row=change.row[outside], less_ns=change.less_ns[outside])
 
 
-def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], replay: _Replay) -> Int64:
+def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], assume: Assumption) -> Int64:
     """Returns the time saved by each change, in nanoseconds; negative if the change costs time."""
-    every = trace.steps
+    every, replay = trace.steps, _replay(assume)
     if not steps.recorded or len(steps.label) == len(every.label):
         return _time_saved(_saved_once, trace, steps, changes, replay)
     # Only the complete recording has a fixed start and end. A part of it is repeated, because other work overlaps it.
@@ -191,11 +173,19 @@ class _Replay(NamedTuple):
     leads_of: Callable[[TraceTable, Any, Sequence[Change], Steps, tuple[tuple[int, int], ...]], Leads]
 
 
-def _bound(careful: bool) -> _Replay:
-    from tb_plugin.analysis.simulate.dependencies import queue_of
-    from tb_plugin.analysis.simulate.replay import leads_of
+def _replay(assume: Assumption) -> _Replay:
+    # Imported only for traces with device work.
+    def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Streams:
+        from tb_plugin.analysis.simulate.streams import streams_of
 
-    return _Replay(queue_of, partial(leads_of, careful))
+        return streams_of(trace, device, begin, end, assume)
+
+    def leads_of(*replayed: Any) -> Leads:
+        from tb_plugin.analysis.simulate.streams import stream_leads
+
+        return stream_leads(assume, *replayed)
+
+    return _Replay(queue_of, leads_of)
 
 
 Program = Callable[[TraceTable, Any, Sequence[Change], Steps, _Replay], Int64]
@@ -224,7 +214,7 @@ def _saved_once(trace: TraceTable, queue: Any, changes: Sequence[Change], steps:
     """Returns how much earlier the recording ends with each change, plus a constant that is the same for all
     changes.
     """
-    from tb_plugin.analysis.simulate.replay import ON_TIME
+    from tb_plugin.analysis.simulate.streams import ON_TIME
 
     leads = replay.leads_of(trace, queue, changes, steps, ON_TIME)
     found: Int64 = -np.maximum(int(steps.host_end_ns[-1]) - leads.host[0], queue.last_ns - leads.device[0])
@@ -239,7 +229,7 @@ def _saved_per_repeat(trace: TraceTable, queue: Any, changes: Sequence[Change], 
     values: the growth of the host's lead, the growth of the device's lead, and half of the growth if host and
     device wait for each other.
     """
-    from tb_plugin.analysis.simulate.replay import EITHER_EARLY
+    from tb_plugin.analysis.simulate.streams import EITHER_EARLY
 
     leads = replay.leads_of(trace, queue, changes, steps, EITHER_EARLY)
     (host, host_by_device), (device_by_host, device) = leads.host, leads.device

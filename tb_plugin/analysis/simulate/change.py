@@ -35,8 +35,6 @@ class Change(msgspec.Struct, frozen=True, eq=False):
     step_ns: Int64 = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
     worth: int = 1
     """Number of recorded steps that one step replaces after the change."""
-    awaited: bool = False
-    """Whether reductions on other streams count, because the busiest stream may have waited for them."""
     scaled: Ranges = EMPTY
     """Host time of which only a share disappears, disjoint from ``host``."""
     scaled_share: Float64 = msgspec.field(default_factory=lambda: np.empty(0))

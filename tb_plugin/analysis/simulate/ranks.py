@@ -12,8 +12,9 @@ import pyarrow as pa
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.simulate.change import Assumption, Change
 from tb_plugin.analysis.simulate.dependencies import Waits
-from tb_plugin.analysis.simulate.replay import ON_TIME, Leads
 from tb_plugin.analysis.simulate.streams import (
+    ON_TIME,
+    Leads,
     Meeting,
     Scenarios,
     Streams,
@@ -108,7 +109,7 @@ def rank_of(tables: Mapping[str, pa.Table], match_of_row: Mapping[int, int], cha
         return np.stack([table[f"{key}{i}"].to_numpy() for i in change_of])
 
     row, none = one("row"), np.empty(0, np.int64)
-    waits = Waits(none, one("wait_start_ns"), one("wait_end_ns"), none, one("done_ns"), none)
+    waits = Waits(none, one("wait_start_ns"), one("wait_end_ns"), none, one("done_ns"))
     streams = Streams(
         row, one("stream"), one("start_ns"), one("end_ns"), none, none, none, one("after_previous_ns"),
         none.astype(np.bool_), none, one("turn"), one("join"), one("source"), one("join_ns"), waits,

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tb_plugin.analysis.blocking_calls import profiler_waits, waits_for_device
 from tb_plugin.analysis.hardware_streams import hardware_streams
@@ -23,9 +24,8 @@ from tb_plugin.analysis.launches.recorded import usual_latency_ns
 from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.simulate.change import Assumption, Change
 from tb_plugin.analysis.simulate.dependencies import FREE, Waits, device_waits, median
-from tb_plugin.analysis.simulate.replay import HostLeads, Leads
 from tb_plugin.lib.arrays import Bool, Int64
-from tb_plugin.lib.intervals import measure_within
+from tb_plugin.lib.intervals import Ranges, measure_within, subtract
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole
 from tb_plugin.model.trace.table import Steps, TraceTable
@@ -34,10 +34,23 @@ from tb_plugin.model.trace.table import Steps, TraceTable
 MIN_NEAR_NS = 5_000
 # Usual time from launch to start, if no launch of the trace shows it. A lower bound assumes at least twice this time.
 USUAL_LAUNCH_NS = 5_000
+MIN_LAUNCHES = 4
 # Work replayed at once.
 _WORK_PER_BATCH = 4096
 # Waits of one stream for another that are replayed. Above this number, those with the least slack are.
 MOST_JOINS = 20_000
+
+
+class Leads(msgspec.Struct, frozen=True, eq=False):
+    """Nanoseconds by which host and device finish earlier, with shape (pairs of initial leads, changes)."""
+
+    host: Int64
+    device: Int64
+
+
+ON_TIME = ((0, 0),)
+# Leads of host and device at the start. A very early side delays nothing, which isolates the effect of the other.
+EITHER_EARLY = ((0, int(FREE)), (int(FREE), 0))
 
 
 class Streams(msgspec.Struct, frozen=True, eq=False):
@@ -152,6 +165,8 @@ def streams_of(trace: TraceTable, device: int, begin: int, end: int, assume: Ass
 
 def _launch_times(samples: Int64, usual_ns: int) -> tuple[int, int]:
     """Returns a usual and a long time from launch to start, from launches that an idle device waited for."""
+    if len(samples) < MIN_LAUNCHES:  # the device may have been busy with unrecorded work
+        samples = np.minimum(samples, 4 * usual_ns)
     return median(samples) if len(samples) else usual_ns, max(usual_latency_ns(samples), 2 * usual_ns)
 
 
@@ -247,6 +262,22 @@ def _launched_after_joins(trace: TraceTable, call: Int64, launched: Int64) -> In
         place = np.searchsorted(launched[mine], trace.start_ns[joins[trace.track[joins] == track]])
         found.append(mine[place[place < len(mine)]])
     return np.concatenate(found)
+
+
+class HostLeads:
+    """For each change, the reductions of host time before each wait, and before the end.
+
+    ``is_gone`` marks the waits of which a change removes at least half. Time blocked by the profiler is not
+    counted.
+    """
+
+    def __init__(self, waits: Waits, changes: Sequence[Change], steps: Steps, held: Ranges) -> None:
+        self.at_wait = np.stack([change.host_before(waits.end_ns) for change in changes])
+        own = [replace(change, host=subtract(change.host, held)) for change in changes]
+        within = np.stack([each.host_before(waits.end_ns) - each.host_before(waits.start_ns) for each in own])
+        self.is_gone = (2 * within >= waits.own_ns) & (within > 0)
+        end = steps.host_end_ns[-1:]
+        self.at_end = np.array([change.host_before(end)[0] for change in changes], np.int64)
 
 
 class Scenarios(msgspec.Struct, frozen=True, eq=False):
