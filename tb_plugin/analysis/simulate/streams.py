@@ -25,6 +25,7 @@ from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.simulate.change import Assumption, Change
 from tb_plugin.analysis.simulate.dependencies import FREE, Waits, device_waits, median
 from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import places_of
 from tb_plugin.lib.intervals import Ranges, measure_within, subtract
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole
@@ -150,8 +151,7 @@ def streams_of(trace: TraceTable, device: int, begin: int, end: int, assume: Ass
         most = np.argsort(join_ns, kind="stable")[:MOST_JOINS]
         join, source, join_ns = join[most], source[most], join_ns[most]
     streams = int(stream.max(initial=-1)) + 1
-    position = np.full(len(trace) + 1, MISSING)
-    position[row] = np.arange(len(row))
+    position = places_of(row, len(trace))
     place, place_ns = position[awaited][:, None], np.maximum(calls.start_ns - calls.done_ns, 0)[:, None]
     if assume == Assumption.LOW and streams > 1:
         place, place_ns = _awaited_on_all_streams(calls, place, place_ns, stream, launched, stop)
@@ -302,8 +302,7 @@ def scenarios_of(
     host = HostLeads(streams.waits, changes, steps, profiler_waits(trace))
     limit = np.stack([_arrival_leads(assume, streams, change) for change in changes]) + streams.after_launch_ns
     less = np.zeros((len(changes), len(streams.row) + 1), np.int64)
-    position = np.full(len(trace), MISSING)
-    position[streams.row] = np.arange(len(streams.row))
+    position = places_of(streams.row, len(trace))
     duration = streams.end_ns - streams.start_ns
     for change, its_less, its_limit in zip(changes, less, limit, strict=True):
         place, wanted = position[change.row], change.less_ns
@@ -344,15 +343,6 @@ def _arrival_leads(assume: Assumption, streams: Streams, change: Change) -> Int6
     return found
 
 
-def _ends(streams: Streams, lead: Int64) -> Int64:
-    """Returns the end of the last work."""
-    if not len(streams.row):
-        return np.full(lead.shape[:2], streams.last_ns)
-    last = [np.flatnonzero(streams.stream == each)[-1] for each in range(int(streams.stream.max()) + 1)]
-    found: Int64 = (streams.end_ns[last] - lead[:, :, last]).max(axis=2)
-    return found
-
-
 class Meeting(NamedTuple):
     """Start or end of work that other ranks take part in, and its lead there without other ranks."""
 
@@ -374,33 +364,32 @@ def replayed(
     host_lead, device_lead = (
         np.repeat(np.array(side)[:, None], len(less), axis=1) for side in zip(*begins, strict=True)
     )
-    lead = np.empty((*host_lead.shape, len(streams.row) + 1), np.int64)
-    lead[:, :, -1] = device_lead
+    # Leads of work that other work or the host waits for; the last one is the initial lead.
+    needed = _needed(streams, met, count)
+    position = places_of(needed, len(streams.row))
+    lead = np.repeat(device_lead[:, :, None], len(needed) + 1, axis=2)
     # Upper bound of the lead of the next work on each stream, from work of other streams.
     joined: list[Int64 | None] = [None] * count
-    reached = [lead[:, :, -1]] * count
+    reached = [device_lead] * count
     at = [0] * count
     waited = np.clip(waits.done_ns - waits.start_ns, 0, waits.end_ns - waits.start_ns)
 
     def advance(stream: int, until: int) -> None:
         for begin in range(at[stream], until, _WORK_PER_BATCH):
             end = min(begin + _WORK_PER_BATCH, until)
-            some = slice(begin, end)
-            total = np.empty((len(less), end - begin), np.int64)
-            total[:, 0] = 0
+            total = np.zeros((len(less), end - begin), np.int64)
             total[:, 1:] = less[:, begin : end - 1]
-            total += streams.after_previous_ns[some]
+            total += streams.after_previous_ns[begin:end]
             total.cumsum(axis=1, out=total)
-            bound = scenarios.limit_ns[:, some] + host_lead[:, :, None]
+            bound = scenarios.limit_ns[:, begin:end] + host_lead[:, :, None]
             if (least := joined[stream]) is not None:
-                bound[:, :, 0] = np.minimum(bound[:, :, 0], least)
-                joined[stream] = None
+                bound[:, :, 0], joined[stream] = np.minimum(bound[:, :, 0], least), None
             bound -= total
             np.minimum.accumulate(bound, axis=2, out=bound)
             np.minimum(bound, reached[stream][:, :, None], out=bound)
-            bound += total
-            bound += less[:, some]
-            lead[:, :, some] = bound
+            bound += total + less[:, begin:end]
+            low, high = np.searchsorted(needed, (begin, end))
+            lead[:, :, low:high] = bound[:, :, needed[low:high] - begin]
             reached[stream] = bound[:, :, -1]
         at[stream] = max(at[stream], until)
 
@@ -414,24 +403,38 @@ def replayed(
                 if source >= begins_of[0]:
                     advance(int(streams.stream[source]), source + 1)
                 advance(stream, target)
-                bound, least = lead[:, :, source] + slack, joined[stream]
+                bound, least = lead[:, :, position[source]] + slack, joined[stream]
                 joined[stream] = bound if least is None else np.minimum(bound, least)
             elif what == _START:
                 advance(stream, target + 1)
-                yield Meeting(target, False, lead[:, :, target] - less[:, target])
+                yield Meeting(target, False, lead[:, :, position[target]] - less[:, target])
             else:
-                sent = yield Meeting(target, True, lead[:, :, target])
+                sent = yield Meeting(target, True, lead[:, :, position[target]])
                 if sent is not None:
-                    lead[:, :, target] = sent
-                    reached[stream] = lead[:, :, at[stream] - 1]
+                    lead[:, :, position[target]] = sent
+                    reached[stream] = sent if at[stream] == target + 1 else reached[stream]
         for stream, until in enumerate(ends_of.tolist()):
             advance(stream, until)
         if turn < len(waits.end_ns):
             now = host_lead + scenarios.at_wait_ns[:, turn]
-            there = (lead[:, :, streams.place[turn]] + streams.place_ns[turn]).min(axis=2)
+            there = (lead[:, :, position[streams.place[turn]]] + streams.place_ns[turn]).min(axis=2)
             least = np.where(scenarios.is_gone[:, turn], now, np.minimum(now + waited[turn], there))
             host_lead = host_lead + least - now
-    return Leads(host_lead + scenarios.at_end_ns, streams.last_ns - _ends(streams, lead))
+    ends = [streams.end_ns[row] - lead[:, :, position[row]] for row in _last_of_streams(streams, count)]
+    last = np.max(ends, axis=0) if ends else np.full(host_lead.shape, streams.last_ns)
+    return Leads(host_lead + scenarios.at_end_ns, streams.last_ns - last)
+
+
+def _last_of_streams(streams: Streams, count: int) -> list[int]:
+    return [int(np.flatnonzero(streams.stream == each)[-1]) for each in range(count)]
+
+
+def _needed(streams: Streams, met: Sequence[int], count: int) -> Int64:
+    """Returns the work whose lead is used later."""
+    found = np.concatenate((streams.source, streams.place.ravel(), met, _last_of_streams(streams, count))).astype(
+        np.int64
+    )
+    return np.unique(found[found >= 0])
 
 
 _END, _JOIN, _START = range(3)
