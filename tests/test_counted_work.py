@@ -47,7 +47,7 @@ SORTS = {"sort", "argsort", "lexsort", "unique", "group", "sort_indices", "dicti
 BYTES_PER_ROW = {
     "read": 160,
     "assemble": 260,
-    "overview": 140,  # it looks for idle threads where Python limits the program, as "stacks" does
+    "overview": 142,  # it looks for idle threads where Python limits the program, as "stacks" does
     "findings": 98,
     "timeline": 85,
     "operators": 150,

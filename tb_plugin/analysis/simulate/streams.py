@@ -151,8 +151,10 @@ def streams_of(trace: TraceTable, device: int, begin: int, end: int, assume: Ass
         most = np.argsort(join_ns, kind="stable")[:MOST_JOINS]
         join, source, join_ns = join[most], source[most], join_ns[most]
     streams = int(stream.max(initial=-1)) + 1
-    position = places_of(row, len(trace))
-    place, place_ns = position[awaited][:, None], np.maximum(calls.start_ns - calls.done_ns, 0)[:, None]
+    place, place_ns = (
+        places_of(row, len(trace))[awaited][:, None],
+        np.maximum(calls.start_ns - calls.done_ns, 0)[:, None],
+    )
     if assume == Assumption.LOW and streams > 1:
         place, place_ns = _awaited_on_all_streams(calls, place, place_ns, stream, launched, stop)
     return Streams(
@@ -300,13 +302,16 @@ def scenarios_of(
     assume: Assumption, trace: TraceTable, streams: Streams, changes: Sequence[Change], steps: Steps
 ) -> Scenarios:
     host = HostLeads(streams.waits, changes, steps, profiler_waits(trace))
-    limit = np.stack([_arrival_leads(assume, streams, change) for change in changes]) + streams.after_launch_ns
+    limit = np.stack([_arrival_leads(assume, streams, change) for change in changes])
+    limit += streams.after_launch_ns
     less = np.zeros((len(changes), len(streams.row) + 1), np.int64)
-    position = places_of(streams.row, len(trace))
+    order = np.argsort(streams.row, kind="stable")
+    sorted_rows = streams.row[order]
     duration = streams.end_ns - streams.start_ns
     for change, its_less, its_limit in zip(changes, less, limit, strict=True):
-        place, wanted = position[change.row], change.less_ns
-        place, wanted = place[place >= 0], wanted[place >= 0]
+        found = np.searchsorted(sorted_rows, change.row)
+        inside = np.append(sorted_rows, MISSING)[found] == change.row
+        place, wanted = order[found[inside]], change.less_ns[inside]
         gone = place[wanted >= duration[place]]
         its_less[place] = wanted
         if assume > Assumption.LOW:
