@@ -17,9 +17,11 @@ from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Table, View
 from tests.builders import analysis, model
 from tests.depth import DEEP
+from tests.machines import Faster
 from tests.samples import SAMPLES
-from tests.synthetic import loaded
+from tests.synthetic import Config, loaded
 from tests.synthetic_job import Job, Straggler, plan, text_of
+from tests.views.test_whatif_truth import end_ns, trained
 
 playing: Any = loaded("jobs.playing")
 KERNELS: Any = loaded("jobs.program").KERNELS
@@ -74,13 +76,13 @@ def step_ns(made: Any) -> float:
 
 
 def simulated(made: Any, *scales: str, on: Sequence[str] = ()) -> View | Table:
+    return simulated_texts(["".join(text_of(made, rank)) for rank in range(made.job.ranks)], *scales, on=on)
+
+
+def simulated_texts(texts: Sequence[str], *scales: str, on: Sequence[str] = ()) -> View | Table:
     view = analysis("distributed")
-    extra = (*(("scale", text) for text in scales), *(("on", rank) for rank in on))
-    params = Params(extra=extra)
-    parts = [
-        replace(view.part(model("".join(text_of(made, rank)).encode()), params), worker=f"rank{rank}")
-        for rank in range(made.job.ranks)
-    ]
+    params = Params(extra=(*(("scale", text) for text in scales), *(("on", rank) for rank in on)))
+    parts = [replace(view.part(model(text.encode()), params), worker=f"rank{i}") for i, text in enumerate(texts)]
     return view.answer(parts, params)
 
 
@@ -163,3 +165,20 @@ def test_the_command_over_a_job(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Some collectives ran on the CPU." in capsys.readouterr().err
     assert cli.main(["whatif", str(SAMPLES / "synthetic_gpu"), "--scale", "copies=0", "--on", "rank0"]) == 2
     assert "--on needs several ranks" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("streams", [2, 3])
+def test_trainings_of_several_ranks(streams: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank with slow kernels: faster kernels save three times as much as one rank alone shows."""
+    config = Config(seed=3, steps=3, streams=streams, layers=2, ranks=4, slow_rank=2)
+    ranks = trained(config, monkeypatch)
+    texts = ["".join(rank.text()) for rank in ranks]
+    for change in (
+        Faster("kernel", ranks[0].recorder.dialect.kernels["gemm_backward"], 0.5),
+        Faster("copies", "", 0.0),
+        Faster("operator", "aten::mm", 0.5),
+    ):
+        again = trained(config, monkeypatch, change)
+        saved_ns = sum(end_ns(a) - end_ns(b) for a, b in zip(ranks, again, strict=True)) / len(ranks) / config.steps
+        row = rows_of(simulated_texts(texts, change.text))[0]
+        assert abs(row["saved_ns"] - saved_ns) <= 0.001 * row["new_step_ns"], change.text
