@@ -87,7 +87,7 @@ def test_alternating_rows_are_one_mark() -> None:
 
 
 def test_marks_of_a_time_range() -> None:
-    assert marks(two_kernels(), start_ns=185_000, end_ns=190_000) == [(1, 2, 180_000, 190_000)]
+    assert marks(two_kernels(), start_ns=185_000, end_ns=190_000) == [(1, 2, 185_000, 190_000)]
     assert marks(two_kernels(), start_ns=300_000, end_ns=500_000) == []
 
 
