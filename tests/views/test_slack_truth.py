@@ -34,11 +34,11 @@ class Slower(Machine):
 
 
 def test_slack_of_kernels() -> None:
-    """Beyond its slack, a kernel makes the step longer. On one stream, it has no effect within its slack.
+    """Within its slack, a kernel has no effect. Beyond its slack, the step takes longer by the rest.
 
-    A dependency between streams that delayed no work is not recorded. It can only make the slack too large.
+    A dependency between streams that delayed no work may be unknown. Then, the slack is too large.
     """
-    checked = 0
+    checked, too_large = 0, []
     for seed in range(SEEDS):
         program, rng = random_program(seed), random.Random(seed)
         recorded = Machine().run(program)
@@ -47,14 +47,14 @@ def test_slack_of_kernels() -> None:
         work = work[np.argsort(table.start_ns[table.launch[work]], kind="stable")]
         late = slack(table)[work]
         last = np.flatnonzero(table.start_ns[work] >= table.steps.start_ns[-1])
-        is_one_stream = len(np.unique(table.track[work])) == 1
         for target in rng.sample(last.tolist(), min(KERNELS_PER_PROGRAM, len(last))):
             within = Slower(target=target, more_ns=max(int(late[target]) - ACCURACY_NS, 0)).run(program)
             beyond = Slower(target=target, more_ns=int(late[target]) + MORE_NS).run(program)
             longer = beyond.end_ns - recorded.end_ns
+            checked += 1
             assert longer >= MORE_NS - ACCURACY_NS, (seed, target)
-            if is_one_stream:
-                checked += 1
-                assert within.end_ns - recorded.end_ns <= ACCURACY_NS, (seed, target)
-                assert longer <= MORE_NS + ACCURACY_NS, (seed, target)
-    assert checked >= 3 * SEEDS
+            if within.end_ns - recorded.end_ns > ACCURACY_NS or longer > MORE_NS + ACCURACY_NS:
+                assert len(np.unique(table.track[work])) > 1, (seed, target)
+                too_large.append((seed, target))
+    assert checked >= 5 * SEEDS
+    assert len(too_large) <= 0.02 * checked, too_large

@@ -19,7 +19,9 @@ from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.launches.phases import LEAST_OUTLIER_NS, launch_phases, usual_latency
 from tb_plugin.analysis.launches.unrecorded_work import NEAR_NS, unrecorded_work
+from tb_plugin.analysis.simulate.change import Assumption
 from tb_plugin.analysis.simulate.dependencies import device_waits
+from tb_plugin.analysis.simulate.streams import streams_of
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import Whole, distinct_values
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, subtract, union
@@ -153,7 +155,9 @@ def _device_work(trace: TraceTable, parts: _Parts) -> int:
             of_stream = mine & (stream == each)
             idle = subtract(union(reach[of_stream], start[of_stream]), unrecorded_work(trace, device))
             parts.lags.setdefault(each, []).append(idle)
-    return _other_streams(trace, parts, np.flatnonzero(gap & (~known | (lag > 0))))
+    delayed = _simulated_waits(trace, parts)
+    unexplained = gap & (~known | (lag > 0)) & ~np.isin(row, delayed)
+    return len(delayed) + _near_ends(trace, parts, np.flatnonzero(unexplained))
 
 
 def _latest_end(stop: Int64, first: npt.NDArray[np.bool_]) -> Int64:
@@ -165,7 +169,21 @@ def _latest_end(stop: Int64, first: npt.NDArray[np.bool_]) -> Int64:
     return np.where(first, -FAR, np.append(0, reach)[:-1])
 
 
-def _other_streams(trace: TraceTable, parts: _Parts, at: Int64) -> int:
+def _simulated_waits(trace: TraceTable, parts: _Parts) -> Int64:
+    """Adds the waits between streams that the simulation knows. Returns the rows that waits delayed."""
+    low, high = int(trace.start_ns.min(initial=0)), int(trace.end_ns.max(initial=0)) + 1
+    streams, delayed = hardware_streams(trace).of, [np.empty(0, np.int64)]
+    for device in device_busy(trace):
+        work = streams_of(trace, device, low, high, Assumption.EXPECTED)
+        row, source = work.row[work.join], work.row[work.source]
+        done, start = trace.ends(source), trace.start_ns[row]
+        lag = np.minimum(work.join_ns, start - done)
+        parts.link(Link.STREAM, streams[source], done, streams[row], start, lag, row)
+        delayed.append(row[lag == 0])
+    return np.concatenate(delayed)
+
+
+def _near_ends(trace: TraceTable, parts: _Parts, at: Int64) -> int:
     """Adds dependencies on work of other streams of the device that ended just before these rows of device work."""
     launches = launch_phases(trace)
     stream = hardware_streams(trace).of[launches.row].astype(np.int64)
@@ -182,10 +200,10 @@ def _other_streams(trace: TraceTable, parts: _Parts, at: Int64) -> int:
             place = np.where((place >= 0) & (stream[source[place]] == stream[mine]), place - 1, place)
         other = (place >= 0) & (stream[source[place]] != stream[mine]) & (begin - ended[place] <= NEAR_NS)
         mine, place = mine[other], place[other]
+        none = np.zeros(len(mine), np.int64)
         parts.link(
-            Link.STREAM, stream[source[place]], ended[place], stream[mine], begin[other], np.zeros(len(mine), np.int64),
-            launches.row[mine],
-        )  # fmt: skip
+            Link.STREAM, stream[source[place]], ended[place], stream[mine], begin[other], none, launches.row[mine]
+        )
         count += len(mine)
     return count
 
