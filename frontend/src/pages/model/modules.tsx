@@ -6,6 +6,7 @@ import { SummaryCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
+import { SimulateButton } from '../../parts/simulateButton'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
@@ -86,6 +87,7 @@ function Page({ view, base }: { view: View; base: Query }) {
             table={table}
             base={base}
             by={row.region === undefined ? undefined : [`name:${REGION}${row.region}`]}
+            actions={!compiled && <SimulateButton kind="module" name={row.module} />}
           />
         )}
       />

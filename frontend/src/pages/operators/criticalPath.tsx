@@ -1,10 +1,13 @@
 // Critical path of the steps: by kind, event, operator and module.
 
-import type { View } from '../../api/payloads'
+import type { Table, View } from '../../api/payloads'
+import type { Kind } from '../../lib/scales'
+import type { Row } from '../../lib/tableRows'
 import { EventFacts } from '../../parts/detailBlock'
 import { SummaryCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
+import { SimulateButton } from '../../parts/simulateButton'
 import { TablePage } from '../../parts/tablePage'
 import type { Group } from '../../parts/tableSection'
 import { useView } from '../../state/data'
@@ -31,10 +34,30 @@ export function CriticalPath({ base }: PageProps) {
       top={(view) => <Top view={view} />}
       groups={GROUPS}
       placeholder="Search names, text or /regex/"
-      detail={(row, table) =>
-        table.name === 'critical_events' ? <EventFacts row={row} table={table} settings={PATH} /> : null
-      }
+      detail={(row, table) => <Detail row={row} table={table} />}
     />
+  )
+}
+
+/** What a row can be simulated as. */
+const KINDS: Record<string, Kind> = { Kernels: 'kernel', 'CPU operators': 'operator' }
+
+function Detail({ row, table }: { row: Row; table: Table }) {
+  if (table.name === 'critical_events') {
+    const kind = KINDS[String(row.critical_kind)]
+    return (
+      <EventFacts
+        row={row}
+        table={table}
+        settings={PATH}
+        more={kind && <SimulateButton kind={kind} name={row.name} />}
+      />
+    )
+  }
+  return table.name === 'critical_modules' ? (
+    <SimulateButton kind="module" name={row.module} />
+  ) : (
+    <SimulateButton kind="operator" name={row.name} />
   )
 }
 

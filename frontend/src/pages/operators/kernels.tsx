@@ -9,6 +9,7 @@ import { EventButton } from '../../parts/detailBlock'
 import { SummaryCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { RowDetail } from '../../parts/rowDetail'
+import { SimulateButton } from '../../parts/simulateButton'
 import { TablePage } from '../../parts/tablePage'
 import type { Group } from '../../parts/tableSection'
 import { useView } from '../../state/data'
@@ -173,7 +174,16 @@ export function Kernels({ base }: PageProps) {
       )}
       placeholder="Search kernels, text or /regex/"
       detail={(row, table) =>
-        table.name === SINGLE ? <Single row={row} table={table} /> : <RowDetail row={row} table={table} base={base} />
+        table.name === SINGLE ? (
+          <Single row={row} table={table} />
+        ) : (
+          <RowDetail
+            row={row}
+            table={table}
+            base={base}
+            actions={row.class !== undefined && <SimulateButton kind="kernel" name={row.name} />}
+          />
+        )
       }
     />
   )

@@ -8,6 +8,7 @@ import { SummaryCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
+import { SimulateButton } from '../../parts/simulateButton'
 import { TablePage } from '../../parts/tablePage'
 import type { Group } from '../../parts/tableSection'
 import { useView } from '../../state/data'
@@ -69,6 +70,7 @@ export function Operators({ base }: PageProps) {
             base={base}
             stacks
             extra={table.name === 'operators_outermost' ? OUTERMOST : KIND}
+            actions={<SimulateButton kind="operator" name={row.name} />}
           />
         )
       }
