@@ -35,6 +35,7 @@ TABLES = {
     "kernels": ("kernels", "kernels_by_type", "kernels_by_type_shape", "kernels_by_launch", "kernel_rows", "copies"),
     "roofline": ("roofline",),
     "whatif": ("whatif",),
+    "path_marks": ("path_marks", "next"),
     "critical_path": ("critical_events", "critical_operators", "critical_modules"),
     "idle": ("idle_causes", "idle_groups", "idle_steps", "idle_pieces"),
     "launches": (

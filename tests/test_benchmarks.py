@@ -144,5 +144,5 @@ def test_latency_asks_for_all_tables_that_the_docs_name() -> None:
     reference = (SAMPLES.parent / "docs" / "reference" / "http.md").read_text()
     section = reference.split("### `distributed`")[1].split("\n### ")[0]
     named = {*re.findall(r"`(\w+)`", section.split("**Tables**: ")[1])}
-    words = {"meetings", "partners", "within", "of", "event", "start_ns", "call", "stages"}
+    words = {"job_path", "meetings", "partners", "within", "of", "event", "start_ns", "call", "stages"}
     assert named - words == {*latency.TABLES["distributed"]}

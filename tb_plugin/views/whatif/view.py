@@ -103,7 +103,7 @@ def _candidates(trace: TraceTable, params: Params) -> list[Scale]:
     longest = []
     for time in (groups.sum(calls.device_self_ns), groups.sum(calls.host_self_ns)):
         order = np.argsort(-time, kind="stable")[:TRIED_OPERATORS]
-        longest += [names[at] for at in order if time[at] > 0]
+        longest += [names[at] for at in order if time[at] > 0 and names[at]]
     kinds = [Scale("operator", str(name), 0.0) for name in dict.fromkeys(longest)]
     if (trace.kind == EventKind.KERNEL).any():
         kinds += [Scale("class", word, 0.0) for word in kernel_classes_in(trace)]
