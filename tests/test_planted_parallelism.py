@@ -18,6 +18,8 @@ from tests.depth import DEEP
 from tests.faults import ALSO, Config, run
 
 SEEDS = 200 if DEEP else 1
+# Latencies differ between launches, so bounds hold up to this share of the step.
+LATENCY_SHARE = 0.002
 RULES = {
     "sharding": "communication",
     "pipeline": "pipeline_bubble",
@@ -80,7 +82,8 @@ def test_what_is_planted_has_its_role_and_is_found_and_nothing_else(fault: str) 
         if RULES[fault] in rules:
             (saving,) = [each.notice.saving for each in findings.all if each.rule.id == RULES[fault]]
             assert saving is not None
-            if not saving.low_ns <= worth <= saving.high_ns:
+            off = LATENCY_SHARE * training.step_time_ns
+            if not saving.low_ns - off <= worth <= saving.high_ns + off:
                 missed.append((seed, saving.low_ns / 1e6, worth / 1e6, saving.high_ns / 1e6))
         else:
             assert worth <= 0.07 * training.step_time_ns, seed

@@ -38,7 +38,7 @@ class Peak(msgspec.Struct, frozen=True):
 # The vendors' data sheets: nvidia.com/en-us/data-center/<model>, amd.com/en/products/accelerators, and Intel's overview
 # of the Data Center GPU Max series. Boards for workstations and games: NVIDIA's white papers of GA102, AD102 and GB202,
 # with sums in single precision, as in PyTorch. If boards of a model differ (SXM, PCIe) and the name does not show which,
-# these are SXM: an upper bound. ``fp32`` of AMD is the rate of matrix cores, for the same reason.
+# these are SXM: an upper bound. ``fp32`` of AMD is the rate of matrix cores: also an upper bound.
 PEAKS = (
     Peak(r"\bV100", 15.7, None, 125, None, 900, 150),
     Peak(r"\bT4\b", 8.1, None, 65, None, 320),

@@ -276,6 +276,11 @@ TRAINING = {
         'torch.compile(mode="max-autotune") tries kernels that split the depth.',
         snippet="qkv = nn.Linear(width, 3 * width)  # instead of three layers",
     ),
+    "slow_matrix_products.tile": Advice(
+        "Make the small dimension larger: use a larger batch, or merge layers that read the same input. "
+        'torch.compile(mode="max-autotune") also tries kernels with smaller tiles.',
+        snippet='model = torch.compile(model, mode="max-autotune")',
+    ),
     "slow_matrix_products.waves": Advice(
         "Change the batch size or the layer width until the tiles fill complete rounds. "
         'torch.compile(mode="max-autotune") also tries kernels with other tiles.',

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from tb_plugin.analysis.graphs.replays import kernel_args
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import group
@@ -56,6 +57,8 @@ class Slow(msgspec.Struct, frozen=True, eq=False):
     tiles: Int64
     fill: Float64
     """Share of the time of all multiprocessors that computes output."""
+    tile_use: Float64
+    """Share of the tiles that is output."""
     most_ns: Float64
     """Upper bound of the saving."""
 
@@ -74,12 +77,12 @@ def slow_products(s: Scene) -> Slow:
     some = every.take((every.flops > 0) & (every.bits > 0) & s.rows[every.row] & on_units & ~others[every.row])
     time = trace.dur_ns[some.row].astype(np.float64)
     needs = _needs(trace, some)
-    tiles, fill = _tiles(trace, some)
+    tiles, fill, tile_use = _tiles(trace, some)
     loads = _loaded_bytes(trace, some)
     is_odd = (loads < ALIGNED_BYTES) & (time > USUAL * needs) & (time >= SHORT_NS)
     unaligned = np.where(is_odd, np.where(some.bits == 16, some.unaligned(8), some.unaligned(4)), 0)
     most = np.where(unaligned > 0, time - needs, np.minimum(time * (1 - fill), time - needs))
-    found = Slow(some, needs, unaligned, tiles, fill, most)
+    found = Slow(some, needs, unaligned, tiles, fill, tile_use, most)
     return found.take((time > FAR * needs) & ((unaligned > 0) | (fill <= MAX_FILL)))
 
 
@@ -105,8 +108,9 @@ def _loaded_bytes(trace: TraceTable, some: Products) -> Float64:
     return loaded
 
 
-def _tiles(trace: TraceTable, some: Products) -> tuple[Int64, Float64]:
-    """Returns the tiles of each product, and the share of multiprocessor time that computes output (NaN = unknown).
+def _tiles(trace: TraceTable, some: Products) -> tuple[Int64, Float64, Float64]:
+    """Returns the tiles of each product, the share of multiprocessor time that computes output, and the share of the
+    tiles that is output (NaN = unknown).
 
     Each block of a kernel computes one tile, whose size is in the kernel's name. A wave is one block per
     multiprocessor. Kernels that split the depth have more blocks than tiles; persistent kernels have fewer.
@@ -116,28 +120,28 @@ def _tiles(trace: TraceTable, some: Products) -> tuple[Int64, Float64]:
     columns = (trace.name[some.row], grid, device, some.batch, some.rows, some.columns)
     groups = group(*columns)
     found = [_fill(trace, *(int(column[at]) for column in columns)) for at in groups.first.tolist()]
-    table = np.array(found, np.float64).reshape(-1, 2)[groups.of]
-    return table[:, 0].astype(np.int64), table[:, 1]
+    table = np.array(found, np.float64).reshape(-1, 3)[groups.of]
+    return table[:, 0].astype(np.int64), table[:, 1], table[:, 2]
 
 
 def _fill(
     trace: TraceTable, name: int, grid: int, device: int, batch: int, rows: int, columns: int
-) -> tuple[int, float]:
+) -> tuple[int, float, float]:
     info = trace.devices[device] if device != MISSING else None
     if info is None or not info.sm_count or info.sm_count < 1:
-        return 0, np.nan
+        return 0, np.nan, np.nan
     tile = re.search(info.matrix_tile, trace.strings[name]) if info.matrix_tile else None
     if tile is None:
-        return 0, np.nan
+        return 0, np.nan, np.nan
     high, wide = (int(size) for size in tile.groups())
     if not high or not wide:
-        return 0, np.nan
+        return 0, np.nan, np.nan
     # Names of libraries do not show which side of a tile is for the rows.
     tiles = batch * min(-(-rows // high) * -(-columns // wide), -(-rows // wide) * -(-columns // high))
     blocks = max(tiles, _blocks(trace.strings[grid] if grid != MISSING else ""))
     waves = -(-blocks // info.sm_count)
     useful = batch * rows * columns / (tiles * high * wide)
-    return tiles, min(useful * blocks / (waves * info.sm_count), 1.0)
+    return tiles, min(useful * blocks / (waves * info.sm_count), 1.0), useful
 
 
 def _blocks(grid: str) -> int:
@@ -153,6 +157,13 @@ def _blocks(grid: str) -> int:
     ):
         return 0
     return int(np.prod(np.array(sizes, np.float64)))
+
+
+_REASONS = {
+    "small": "The others are idle.",
+    "tile": "The output fills only a part of its tiles.",
+    "waves": "The last round takes as long as the others, but fills fewer.",
+}
 
 
 def _look(s: Scene) -> Detection | None:
@@ -178,14 +189,10 @@ def _look(s: Scene) -> Detection | None:
         why = "The name of the kernel shows that it loads less than 16 bytes at once, because rows are not aligned."
         figures |= {"unaligned_size": unaligned}
     else:
-        case = "small" if tiles < count else "waves"
-        reason = f"its {{product_tiles}} tiles use {{tile_fill}} of {count} {word}."
-        why = f"Each of the {word} computes one tile of the output at a time. "
-        why += (
-            "The others are idle."
-            if case == "small"
-            else "The last round takes as long as the others, but fills fewer."
-        )
+        fill, tile_use = float(slow.fill[at]), float(slow.tile_use[at])
+        case = "small" if tiles < count else "tile" if tile_use * tile_use < fill else "waves"
+        reason = f"its {{product_tiles}} {plural(tiles, 'tile uses', 'tiles use')} {{tile_fill}} of {count} {word}."
+        why = f"Each of the {word} computes one tile of the output at a time. {_REASONS[case]}"
         figures |= {"product_tiles": tiles, "tile_fill": float(slow.fill[at])}
     notice = s.notice(
         RULE,
@@ -235,9 +242,9 @@ RULE = Rule(
 
         One block of a kernel computes one tile of the output. The multiprocessors compute the tiles in
         rounds (waves). The rule counts them if the kernel's name contains the size of a tile. With
-        fewer tiles than multiprocessors, the reason is `small`. Otherwise it is `waves`: the last round is partly
-        filled, or the output does not fill its tiles. The use of the multiprocessors is then at most 75 %. Stream-K
-        kernels do not count.
+        fewer tiles than multiprocessors, the reason is `small`. Otherwise it is `tile` (the output does not fill its
+        tiles) or `waves` (the last round is partly filled), whichever loses more. The use of the multiprocessors is
+        then at most 75 %. Stream-K kernels do not count.
 
         The reason is `alignment` if the kernel loads less than 16 bytes at once: `align1` to `align4` in names of
         CUTLASS. The matmul must also take three times its time at peak rates.
@@ -245,6 +252,6 @@ RULE = Rule(
         Matmuls in findings of `matrix_alignment`, `matrix_units`, `tf32_off` and `unfused_attention` do not count.
         Replayed CUDA graphs do not count either, because the trace does not contain their operators.
     """,
-    cases=("alignment", "small", "waves"),
+    cases=("alignment", "small", "tile", "waves"),
     limits=(Limit.GPU,),
 )

@@ -102,15 +102,15 @@ def fusible_runs(s: Scene) -> Runs:
     """
     trace, all_of = s.trace, streams(s.trace)
     fusable = np.isin(all_of.kernel_class, list(FUSABLE)) & s.rows[all_of.row]
-    apart = np.zeros(len(trace), np.bool_)
-    apart[optimizer_steps(trace).work] = True
-    apart[unfused_attention(s).rows] = True
+    excluded = np.zeros(len(trace), np.bool_)
+    excluded[optimizer_steps(trace).work] = True
+    excluded[unfused_attention(s).rows] = True
     # Operators that also launch a matmul: their small kernels are part of it.
-    beside = np.zeros(len(trace) + 1, np.bool_)
-    beside[all_of.operator[np.isin(all_of.kernel_class, list(FUSABLE), invert=True)]] = True
-    beside[MISSING] = False
-    apart[all_of.row[beside[all_of.operator]]] = True
-    fusable &= ~(apart | _is_generated(trace) | name_matches(trace, UNFUSIBLE))[all_of.row]
+    with_others = np.zeros(len(trace) + 1, np.bool_)
+    with_others[all_of.operator[np.isin(all_of.kernel_class, list(FUSABLE), invert=True)]] = True
+    with_others[MISSING] = False
+    excluded[all_of.row[with_others[all_of.operator]]] = True
+    fusable &= ~(excluded | _is_generated(trace) | name_matches(trace, UNFUSIBLE))[all_of.row]
     place = np.flatnonzero(~(copies_within(trace) | (trace.kind == EventKind.MEMSET))[all_of.row])
     row, stream = all_of.row[place], np.cumsum(all_of.first)[place]
     launch = trace.launch[row].astype(np.int64)
@@ -285,7 +285,7 @@ def _between(s: Scene, found: Runs, traffic: Traffic) -> Int64:
 
 
 def _of_three(next_one: Bool) -> Bool:
-    """Returns ``next_one`` without pairs that are not beside another pair: two kernels often work on other tensors."""
+    """Returns ``next_one`` with only those pairs that are next to another pair: two kernels often work on other tensors."""
     before = np.append(False, next_one[:-1])[: len(next_one)]
     after = np.append(next_one[1:], False)[: len(next_one)]
     found: Bool = next_one & (before | after)

@@ -239,3 +239,14 @@ def test_flops_of_the_leaves_are_those_of_the_roofline(blocks: list[tuple[bool, 
             if each["covered_ratio"]
         )
         assert flops == pytest.approx(total, rel=1e-6, abs=1)
+
+
+def test_damaged_shapes_have_no_work() -> None:
+    """Shapes of 10^19 bytes do not fit into 64 bits."""
+    builder = trace().device(0, name="NVIDIA H100 80GB HBM3", computeMajor=9).step(0, 0, 1000)
+    for at, name, shapes in ((0, "aten::relu", [[3 * 10**9, 10**9]]), (200, "aten::mm", [[10**9, 10**9]] * 2)):
+        builder.op(name, at, 100, shapes=shapes, **{"Input type": ["float"] * len(shapes)}).launches(kernel("k", 50))
+    table = builder.table()
+    assert part(table, "roofline").frames["roofline"].data.num_rows == 0
+    for view in ("operators", "kernels", "modules", "overview"):
+        part(table, view)

@@ -1,7 +1,7 @@
 // Some dots of a scatter plot.
 import type { Scatter } from '../api/payloads'
 
-/** The dots with these labels. Groups without any stay, so that their shapes do not change. */
+/** The dots with these labels. Empty groups stay, so that colors and shapes do not change. */
 export function dotsOf(scatter: Scatter, labels: ReadonlySet<string>): Scatter {
   const groups = scatter.groups.map((group) => {
     const pick = <T>(values: readonly T[]) => values.filter((_, i) => labels.has(group.label[i]))

@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { useActivity } from './activity'
 
-/** `take` starts a job when the ones before are done; `isGone`: the page no longer wants its result. */
+/** `take` queues a job; `isGone` tells whether the page was left. */
 export function useTurns() {
   const turn = useRef(Promise.resolve())
   // Busy until the last answer arrives.

@@ -16,7 +16,7 @@ from tb_plugin.model.trace.table import TraceTable
 
 
 class PathsTo(msgspec.Struct, frozen=True, eq=False):
-    """The longest path to each time, back to the previous collective on it, or to the start of the step."""
+    """Longest paths to given times, from the previous collective or the start of the step."""
 
     collective: Int64
     """Index of this collective; -1 = the path leads to the start of the step."""
@@ -34,7 +34,7 @@ def paths_to_collectives(trace: TraceTable, rows: Int64) -> tuple[PathsTo, Paths
     paths = critical_paths(trace)
     before = _Between(trace, paths, rows)
     links = paths.links
-    # Each dependency, and the time of its first chain before it.
+    # Time on the first chain of each dependency.
     to_links = before.segments(
         paths.step, links.tail, np.maximum(links.tail_ns, before.start_ns[paths.step]), paths.previous
     )

@@ -61,7 +61,7 @@ class Links(msgspec.Struct, frozen=True, eq=False):
     head: Int64
     head_ns: Int64
     lag_ns: Int64
-    """Part of the time from tail to head that the dependency does not explain. It comes first."""
+    """Part of the time from tail to head that the dependency does not explain. It lies at the start of the dependency."""
     row: Int64
     """Event to which the time of the dependency is attributed."""
 
@@ -93,6 +93,7 @@ class _Parts:
     def link(
         self, kind: Link, tail: Whole, tail_ns: Int64, head: Whole, head_ns: Int64, lag_ns: Int64, row: Whole
     ) -> None:
+        lag_ns = np.clip(lag_ns, 0, np.maximum(head_ns - tail_ns, 0))
         columns = (np.asarray(each, np.int64) for each in (tail, tail_ns, head, head_ns, lag_ns, row))
         self.links.append(Links(np.full(len(tail), kind, np.uint8), *columns))
 

@@ -76,7 +76,7 @@ class LongestPaths(msgspec.Struct, frozen=True, eq=False):
         return self._before.link_at(step * self._chains + chain, until)
 
     def slack_ns(self, step: Int64, chain: Whole, start_ns: Int64, end_ns: Int64, on_device: Bool) -> Int64:
-        """Returns how much later events could start until the longest path becomes longer.
+        """Returns how much later events could start without a longer step.
 
         The slack is at most the time from the end of the event to the end of the step.
         """
@@ -113,7 +113,7 @@ class _Best(msgspec.Struct, frozen=True, eq=False):
         return found
 
     def at(self, chain: Int64, operation: Int64) -> Int64:
-        """Returns the value after all operations before the given one, or of those from it on, if backward."""
+        """Returns the value before the operation; if backward, after it."""
         place = np.searchsorted(self.key, chain * (self.operations + 1) + operation) - (not self.is_backward)
         changed = (place >= 0) & (np.append(self.key, MISSING)[place] // (self.operations + 1) == chain)
         found: Int64 = np.where(changed, np.append(self.value, 0)[place], self.at_first[chain])

@@ -220,7 +220,7 @@ def _with_rest(trace: TraceTable, found: CriticalTime) -> CriticalTime:
 
 @cached_by_argument
 def slack(trace: TraceTable) -> Int64:
-    """Returns, for each event, how much later it could start until its step becomes longer.
+    """Returns, for each event, how much later it could start without a longer step.
 
     The value is -1 for events outside of the steps, and for calls before the time window of their step.
     """

@@ -248,6 +248,8 @@ def _devices(device: Int32, call: Int32, count: int) -> Int64:
     return found
 
 
+# Larger numbers of FLOPs or bytes are damaged shapes.
+MAX_NUMBER = 2.0**62
 _UNKNOWN = (-1.0, 0.0, 0.0, 0.0)
 _LIST = '"TensorList"'
 # Kernels that only copy elements are named by their bytes.
@@ -293,17 +295,17 @@ def _list_elements(trace: TraceTable, rows: Int32, types: Int32) -> tuple[Int64,
     ids, of = np.unique(names, return_inverse=True)
     search = re.compile(pattern).search
     matches = [search(text or "") for text in trace.strings.take(ids).to_pylist()]
-    told = [next(filter(None, match.groups()), "") if match else "" for match in matches]
-    words = sorted({_OPAQUE.get(text, text) for text in told if text})
-    number = np.array([words.index(_OPAQUE.get(text, text)) if text else MISSING for text in told], np.int64)
+    formats = [next(filter(None, match.groups()), "") if match else "" for match in matches]
+    words = sorted({_OPAQUE.get(text, text) for text in formats if text})
+    number = np.array([words.index(_OPAQUE.get(text, text)) if text else MISSING for text in formats], np.int64)
     found[lists] = number[of]
     return found, words
 
 
 def _numbers(work: Work | None) -> tuple[float, float, float, float]:
-    if work is None:
+    if work is None or not max(work.flops, work.bytes) < MAX_NUMBER:
         return _UNKNOWN
-    return work.flops, work.bytes, float(NUMBER_FORMATS.index(work.format)), float(work.is_matrix)
+    return float(work.flops), float(work.bytes), float(NUMBER_FORMATS.index(work.format)), float(work.is_matrix)
 
 
 def _peak_flops(trace: TraceTable, device: Int64, number_format: Int64, is_matrix: Bool, on_units: Bool) -> Float64:

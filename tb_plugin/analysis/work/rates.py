@@ -1,4 +1,4 @@
-"""Rates of operators beside the peaks of their devices."""
+"""Rates of operators compared with the peaks of their devices."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class WorkSums(msgspec.Struct, frozen=True, eq=False):
     """Kernel time of all calls, with and without work."""
 
     def each(self, change: Callable[[Float64], Float64]) -> WorkSums:
-        """Returns the changed columns."""
+        """Applies ``change`` to each column."""
         return WorkSums(*(change(getattr(self, name)) for name in self.__struct_fields__))
 
     @property

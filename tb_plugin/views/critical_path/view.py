@@ -30,7 +30,7 @@ KINDS = {
     Kind.COMPUTE: ("Kernels", "Kernels except communication.", "kernel"),
     Kind.COMMUNICATION: ("Communication", "Collectives, with their waits for other ranks.", "communication"),
     Kind.COPY: ("Copies", "Copies and memsets.", "memcpy"),
-    Kind.BETWEEN_KERNELS: ("Between kernels", "Queued work has not started yet.", "memset"),
+    Kind.BETWEEN_KERNELS: ("Between kernels", "From the end of work to the start of queued work.", "memset"),
     Kind.LAUNCH: ("Launch", "Launch calls, and the time until their work starts.", "idle_launch_latency"),
     Kind.DATA_LOADING: ("Data loading", "Calls of the data loader.", "dataloader"),
     Kind.OPERATOR: ("CPU operators", "Self time of operators.", "cpu"),
@@ -56,7 +56,7 @@ METRICS = SHARED.adding(
     define("", "text", {"critical_kind": ("Kind", "Kind of the time.")}),
     define("", "count", {"critical_inferred": ("Inferred", "Dependencies between streams, inferred from times.")}),
 )
-# How the answer calls them.
+# Words for each kind in the answer.
 PHRASES = {
     Kind.COMPUTE: "in kernels",
     Kind.COMMUNICATION: "in communication",
@@ -68,7 +68,6 @@ PHRASES = {
     Kind.RUNTIME: "in runtime calls",
     Kind.PYTHON: "in other CPU work",
     Kind.UNRECORDED: "in unrecorded work",
-    Kind.UNCOVERED: "without a known cause",
 }
 NO_EVENT, NO_MODULE = "(no event)", "(no module)"
 # Kinds of time without recorded events.
@@ -85,7 +84,7 @@ class CriticalPath(DeclaredView, entry=VIEW):
         at = chosen_steps(trace, params.steps)
         every = critical_time(trace)
         path = every.take(np.isin(every.step, at))
-        step_ns = int((trace.steps.end_ns[at] - trace.steps.start_ns[at]).sum())
+        step_ns = int(path.ns.sum())
         by_kind = {kind: int(path.ns[path.part == kind].sum()) for kind in Kind}
         events = path.take(~np.isin(path.part, NO_EVENTS))
         frames = {
@@ -111,12 +110,13 @@ class CriticalPath(DeclaredView, entry=VIEW):
 
 def _answer(trace: TraceTable, by_kind: dict[Kind, int]) -> Notice:
     total = sum(by_kind.values())
-    parts = sorted((kind for kind in Kind if by_kind[kind] >= NAMED_SHARE * total), key=lambda kind: -by_kind[kind])
+    on_path = [kind for kind in Kind if kind != Kind.UNCOVERED and by_kind[kind] > NAMED_SHARE * total]
+    parts = sorted(on_path, key=lambda kind: -by_kind[kind])
     words = [f"{{{_KEY[kind]}}} {PHRASES[kind]}" for kind in parts]
     inferred = dependencies(trace).inferred
     listed = " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
-    text = f"The steps spend {listed}{PER_STEP}." if parts else "The steps take no time."
-    text += " The critical path explains {critical_ratio} of the step time"
+    text = f"The critical path contains {listed}{PER_STEP}." if parts else "The critical path is empty."
+    text += " It explains {critical_ratio} of the step time"
     if inferred:
         waits = f"{plural(inferred, 'wait', 'waits')} between streams {plural(inferred, 'is', 'are')}"
         text += f"; {{critical_inferred}} {waits} inferred from times"

@@ -31,6 +31,8 @@ def job_path_frame(joined: Part, chosen: tuple[str, ...] | None) -> Frame:
     if PATH_CALLS not in joined.frames:
         raise BadRequest("The table needs the critical paths of all ranks.", JOB_PATH, f"Add {PATH}=1.")
     data, calls = job_data(joined, chosen), job_data(joined, None).calls
+    if not calls.data["on_device"].to_numpy().any():
+        raise BadRequest("The collectives run on the CPU.", JOB_PATH, "The path follows collectives on devices only.")
     to_calls, to_steps = joined.frames[PATH_CALLS].data, joined.frames[PATH_STEPS].data
     times = np.stack([numbers_of(to_calls, key) for key in ("device_ns", "host_ns", "lag_ns")], axis=1)
     first = np.searchsorted(calls.worker, np.arange(len(data.names)))

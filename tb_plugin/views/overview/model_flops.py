@@ -92,5 +92,5 @@ def model_flops(trace: TraceTable, steps: tuple[str, ...] | None, breakdown: Ste
         recomputed_ns=total(again),
         covered_ns=sum_by(step[work.row], np.where(has_peak, work.kernel_ns, 0), count),
         kernel_ns=sum_by(step[kernels], trace.dur_ns[kernels], count),
-        step_ns=breakdown.total * len(np.unique(trace.device[kernels])),
+        step_ns=breakdown.total * len(np.unique(trace.device[(trace.kind == EventKind.KERNEL) & ~trace.is_collective])),
     )

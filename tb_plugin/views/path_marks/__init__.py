@@ -18,7 +18,7 @@ VIEW = ViewEntry(
             "`event` (its slack), or `by` (1 or -1: the next or previous event on the path, from `event` or `from_ns`)."
         ),
         payloads=(
-            "`path_marks` (Table: at most 1,000 marks by time; without rows if many short pieces alternate). With `event`, "
+            "`path_marks` (Table: at most 1,000 marks by time; `row` is null if many short pieces alternate). With `event`, "
             "`slack` (Figures: how much later it could start, and its time on the path; empty outside of steps). With "
             "`by`, `next` (Table: at most one event)."
         ),

@@ -40,7 +40,7 @@ METRICS = SHARED.adding(
     define(CHOSEN, "text", {"number_format": ("Format", "Number format; fp16: 16 bits.")}),
 )
 # Rows with the most kernel time that the chart shows.
-MAX_DOTS = 300
+MAX_DOTS = 200
 MIN_DOT_SHARE = 0.001
 _KEY_SEPARATOR = "\u001e"
 

@@ -1,4 +1,4 @@
-// Rates of operators beside the limits of the device.
+// Rates of operators compared with the limits of the device.
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Scatter } from '../../api/payloads'

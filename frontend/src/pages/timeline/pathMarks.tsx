@@ -19,7 +19,7 @@ const GAP_PIXELS = 2
 const PIXELS = 1200
 const NO_MARKS: readonly PathMark[] = []
 
-/** `go` selects the next or previous event on the path, and shows the path. */
+/** `goPath` selects the next or previous event on the path, and shows the path. */
 export function usePath(
   profile: Query,
   window: Query,

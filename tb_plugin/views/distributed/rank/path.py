@@ -21,11 +21,10 @@ def path_frames(trace: TraceTable) -> dict[str, Frame]:
     row = calls_of(trace).row
     on_device = np.flatnonzero(trace.kind[row] == EventKind.KERNEL)
     to_calls, to_steps = paths_to_collectives(trace, row[on_device])
-    every = np.full(len(row), MISSING, np.int64)
     place = np.full(len(row), MISSING, np.int64)
     place[on_device] = np.arange(len(on_device))
     calls = {key: np.append(values, 0)[place] for key, values in _columns(to_calls, on_device).items()}
-    calls["previous"] = np.where(place == MISSING, every, calls["previous"])
+    calls["previous"] = np.where(place == MISSING, MISSING, calls["previous"])
     steps = {"end_ns": trace.steps.end_ns, **_columns(to_steps, on_device)}
     tables = {
         PATH_CALLS: pa.table(calls),
