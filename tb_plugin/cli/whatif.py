@@ -66,7 +66,7 @@ def _places(
         is_rank = any(view.id == RANKS_VIEW and view.available for view in offered)
         if is_rank and arguments.scale:
             ranks.setdefault((entry.files.run, entry.files.span), []).append(entry)
-    jobs = {key for key, found in ranks.items() if len(found) > 1}
+    jobs = [key for key, found in ranks.items() if len(found) > 1]
     if arguments.on and not jobs:
         raise BadRequest("--on needs several ranks and --scale.", "on", "Use --worker to select one profile.")
     for run, span in jobs:

@@ -8,8 +8,8 @@ host waits for a device, the host gets the lead of the device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
@@ -33,7 +33,10 @@ _MAX_WORK_PER_RUN = 2_000_000
 
 
 def merge_changes(changes: Sequence[Change]) -> Change:
-    """Combines changes: overlapping ranges count once; of each row, the largest reduction and the largest growth count."""
+    """Combines changes. Overlapping ranges count once.
+
+    For each row, the largest reduction and the largest growth are added.
+    """
     host = union(*(np.concatenate([getattr(c.host, side) for c in changes] or [[]]) for side in ("start", "end")))
     scaled, share = _largest_share(changes, host)
     rows, less = _largest_reduction([(change.row, change.less_ns) for change in changes])
@@ -43,7 +46,10 @@ def merge_changes(changes: Sequence[Change]) -> Change:
 
 
 def _largest_share(changes: Sequence[Change], gone: Ranges) -> tuple[Ranges, Float64]:
-    """Returns the scaled ranges of all changes outside of ``gone``; in common parts, the sum of both extremes."""
+    """Returns the scaled ranges of all changes outside ``gone``.
+
+    Overlaps get the largest share plus the most negative share.
+    """
     some = [change for change in changes if len(change.scaled)]
     if not some:
         return EMPTY, np.empty(0)
@@ -134,17 +140,16 @@ def _outside_known_steps(trace: TraceTable, steps: Steps, change: Change) -> Cha
 
 def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], assume: Assumption) -> Int64:
     """Returns the time saved by each change, in nanoseconds; negative if the change costs time."""
-    every, replay = trace.steps, _replay(assume)
+    every = trace.steps
     if not steps.recorded or len(steps.label) == len(every.label):
-        return _time_saved(_saved_once, trace, steps, changes, replay)
+        return _time_saved(trace, steps, changes, assume, repeats=False)
     # Only the complete recording has a fixed start and end. A part of it is repeated, because other work overlaps it.
     place = np.searchsorted(every.host_start_ns, steps.host_start_ns)
     total = np.zeros(len(changes), np.int64)
     for together in np.split(np.arange(len(place)), np.flatnonzero(np.diff(place) > 1) + 1):
         part = steps.take(together.tolist())
-        total += _time_saved(
-            _saved_per_repeat, trace, part, [_inside(trace, part, change) for change in changes], replay
-        )
+        mine = [_inside(trace, part, change) for change in changes]
+        total += _time_saved(trace, part, mine, assume, repeats=True)
     return total
 
 
@@ -169,62 +174,38 @@ def _inside(trace: TraceTable, steps: Steps, change: Change) -> Change:
     )
 
 
-class _Replay(NamedTuple):
-    """A replay: the queue of a device, and the leads of host and device at the end of this queue."""
-
-    queue_of: Callable[[TraceTable, int, int, int], Any]
-    leads_of: Callable[[TraceTable, Any, Sequence[Change], Steps, tuple[tuple[int, int], ...]], Leads]
-
-
-def _replay(assume: Assumption) -> _Replay:
-    # Imported only for traces with device work.
-    def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Streams:
-        from tb_plugin.analysis.simulate.streams import streams_of
-
-        return streams_of(trace, device, begin, end, assume)
-
-    def leads_of(*replayed: Any) -> Leads:
-        from tb_plugin.analysis.simulate.streams import stream_leads
-
-        return stream_leads(assume, *replayed)
-
-    return _Replay(queue_of, leads_of)
-
-
-Program = Callable[[TraceTable, Any, Sequence[Change], Steps, _Replay], Int64]
-
-
-def _time_saved(program: Program, trace: TraceTable, steps: Steps, changes: Sequence[Change], replay: _Replay) -> Int64:
+def _time_saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], assume: Assumption, repeats: bool) -> Int64:
     """Returns the time saved by each change, in nanoseconds. The device that ends last determines this time."""
+    # Imported late, because all rules import this package.
+    from tb_plugin.analysis.simulate.streams import EITHER_EARLY, ON_TIME, stream_leads, streams_of
+
     begin, host_end = int(steps.host_start_ns[0]), int(steps.host_end_ns[-1])
     queues = [
-        queue for device in _devices(trace) if len((queue := replay.queue_of(trace, device, begin, host_end)).row)
+        queue for device in _devices(trace) if len((queue := streams_of(trace, device, begin, host_end, assume)).row)
     ]
     if not queues:
         return np.array([int(change.host_before(np.array([host_end]))[0]) for change in changes], np.int64)
+    begins, saved = (EITHER_EARLY, _saved_per_repeat) if repeats else (ON_TIME, _saved_once)
     every = [Change(), *changes]
     count = max(1, _MAX_WORK_PER_RUN // max(len(queue.row) for queue in queues))
     total = np.zeros(len(every), np.int64)
     for first in range(0, len(every), count):
         some = every[first : first + count]
-        found = [program(trace, queue, some, steps, replay) for queue in queues]
+        found = [saved(queue, stream_leads(assume, trace, queue, some, steps, begins), steps) for queue in queues]
         total[first : first + count] = np.min(found, axis=0)
     less: Int64 = total[1:] - total[0]
     return less
 
 
-def _saved_once(trace: TraceTable, queue: Any, changes: Sequence[Change], steps: Steps, replay: _Replay) -> Int64:
+def _saved_once(queue: Streams, leads: Leads, steps: Steps) -> Int64:
     """Returns how much earlier the recording ends with each change, plus a constant that is the same for all
     changes.
     """
-    from tb_plugin.analysis.simulate.streams import ON_TIME
-
-    leads = replay.leads_of(trace, queue, changes, steps, ON_TIME)
     found: Int64 = -np.maximum(int(steps.host_end_ns[-1]) - leads.host[0], queue.last_ns - leads.device[0])
     return found
 
 
-def _saved_per_repeat(trace: TraceTable, queue: Any, changes: Sequence[Change], steps: Steps, replay: _Replay) -> Int64:
+def _saved_per_repeat(queue: Streams, leads: Leads, steps: Steps) -> Int64:
     """Returns how much shorter each repetition becomes if the steps repeat indefinitely, plus a constant that is
     the same for all changes.
 
@@ -232,9 +213,6 @@ def _saved_per_repeat(trace: TraceTable, queue: Any, changes: Sequence[Change], 
     values: the growth of the host's lead, the growth of the device's lead, and half of the growth if host and
     device wait for each other.
     """
-    from tb_plugin.analysis.simulate.streams import EITHER_EARLY
-
-    leads = replay.leads_of(trace, queue, changes, steps, EITHER_EARLY)
     (host, host_by_device), (device_by_host, device) = leads.host, leads.device
     more = (queue.last_ns - int(steps.host_end_ns[-1])) - (queue.first_ns - int(steps.host_start_ns[0]))
     found: Int64 = np.minimum(np.minimum(host, device - more), (host_by_device + device_by_host - more) // 2)

@@ -14,8 +14,8 @@ from tb_plugin.analysis.simulate.change import Assumption, Change
 from tb_plugin.analysis.simulate.dependencies import Waits
 from tb_plugin.analysis.simulate.streams import (
     ON_TIME,
+    CollectiveEdge,
     Leads,
-    Meeting,
     Scenarios,
     Streams,
     replayed,
@@ -27,11 +27,19 @@ from tb_plugin.model.trace.table import TraceTable
 
 # Columns of each table of a rank. Columns that end with "_" are repeated for each change.
 TABLES: Mapping[str, tuple[str, ...]] = {
-    "simulated_work": ("row", "stream", "start_ns", "end_ns", "after_previous_ns", "less_ns_", "limit_ns_"),
+    "simulated_work": ("row", "stream", "start_ns", "end_ns", "previous_slack_ns", "less_ns_", "limit_ns_"),
     "simulated_joins": ("join", "source", "join_ns"),
-    "simulated_waits": ("wait_start_ns", "wait_end_ns", "done_ns", "place", "place_ns", "at_wait_ns_", "is_gone_"),
+    "simulated_waits": (
+        "wait_start_ns",
+        "wait_end_ns",
+        "done_ns",
+        "awaited",
+        "awaited_slack_ns",
+        "at_wait_ns_",
+        "is_gone_",
+    ),
     "simulated_turns": ("turn",),
-    "simulated_ends": ("first_ns", "last_ns", "host_end_ns", "at_end_ns_", "has_work_"),
+    "simulated_ends": ("devices", "is_complete", "first_ns", "last_ns", "host_end_ns", "at_end_ns_", "has_work_"),
 }
 
 
@@ -47,9 +55,9 @@ class Rank(msgspec.Struct, frozen=True, eq=False):
 
 
 def rank_tables(trace: TraceTable, changes: Sequence[Change | None]) -> dict[str, pa.Table]:
-    """Returns the tables of one rank. The first change of each column is no change; None = no such work.
+    """Returns the tables of one rank. Column 0 is the unchanged program. None: the rank has no such work.
 
-    Only the device with most work is replayed.
+    Only the device with most work is replayed; ``devices`` is the number of devices with work.
     """
     steps = trace.steps
     devices = trace.device[covered_work(trace)]
@@ -63,7 +71,7 @@ def rank_tables(trace: TraceTable, changes: Sequence[Change | None]) -> dict[str
         "stream": streams.stream,
         "start_ns": streams.start_ns,
         "end_ns": streams.end_ns,
-        "after_previous_ns": streams.after_previous_ns,
+        "previous_slack_ns": streams.previous_slack_ns,
         "less_ns_": made.less_ns[:, :-1],
         "limit_ns_": made.limit_ns,
         "join": streams.join,
@@ -72,11 +80,13 @@ def rank_tables(trace: TraceTable, changes: Sequence[Change | None]) -> dict[str
         "wait_start_ns": waits.start_ns,
         "wait_end_ns": waits.end_ns,
         "done_ns": waits.done_ns,
-        "place": streams.place[:, 0],
-        "place_ns": streams.place_ns[:, 0],
+        "awaited": streams.awaited[:, 0],
+        "awaited_slack_ns": streams.awaited_slack_ns[:, 0],
         "at_wait_ns_": made.at_wait_ns,
         "is_gone_": made.is_gone,
         "turn": streams.turn,
+        "devices": [len(np.unique(devices))],
+        "is_complete": [trace.report.complete],
         "first_ns": [streams.first_ns],
         "last_ns": [streams.last_ns],
         "host_end_ns": [int(steps.host_end_ns[-1])],
@@ -111,9 +121,9 @@ def rank_of(tables: Mapping[str, pa.Table], match_of_row: Mapping[int, int], cha
     row, none = one("row"), np.empty(0, np.int64)
     waits = Waits(none, one("wait_start_ns"), one("wait_end_ns"), none, one("done_ns"))
     streams = Streams(
-        row, one("stream"), one("start_ns"), one("end_ns"), none, none, none, one("after_previous_ns"),
+        row, one("stream"), one("start_ns"), one("end_ns"), none, none, none, one("previous_slack_ns"),
         none.astype(np.bool_), none, one("turn"), one("join"), one("source"), one("join_ns"), waits,
-        one("place")[:, None], one("place_ns")[:, None], int(one("first_ns")[0]), int(one("last_ns")[0]),
+        one("awaited")[:, None], one("awaited_slack_ns")[:, None], int(one("first_ns")[0]), int(one("last_ns")[0]),
     )  # fmt: skip
     less = np.append(each("less_ns_"), np.zeros((len(change_of), 1), np.int64), axis=1)
     made = Scenarios(
@@ -125,8 +135,8 @@ def rank_of(tables: Mapping[str, pa.Table], match_of_row: Mapping[int, int], cha
         each("at_end_ns_")[:, 0],
     )
     match = np.array([match_of_row.get(each, -1) for each in row.tolist()], np.int64)
-    met = np.flatnonzero(match >= 0)
-    return Rank(made, int(one("host_end_ns")[0]), met, match[met])
+    shared = np.flatnonzero(match >= 0)
+    return Rank(made, int(one("host_end_ns")[0]), shared, match[shared])
 
 
 def joint_savings(ranks: Sequence[Rank]) -> Int64:
@@ -145,7 +155,7 @@ def joint_savings(ranks: Sequence[Rank]) -> Int64:
     return found
 
 
-Replay = Generator[Meeting, Int64 | None, Leads]
+Replay = Generator[CollectiveEdge, Int64 | None, Leads]
 
 
 class _Collective:
@@ -153,16 +163,17 @@ class _Collective:
 
     def __init__(self) -> None:
         self.missing = 0
-        self.recorded: list[int] = []
+        # Relative to the end of the collective: the negative duration on each rank.
+        self.recorded_arrivals: list[int] = []
         self.arrivals: list[Int64] = []
         self.less: list[Int64] = []
 
     @property
     def lead(self) -> Int64:
-        """Returns how much earlier the collective ends: as much as its last rank, and less time for the data."""
-        last = int(np.argmax(self.recorded))
+        """Returns the lead of the end: the lead of the last arrival plus the reduction of its transfer."""
+        last = int(np.argmax(self.recorded_arrivals))
         latest = np.max(self.arrivals, axis=0)
-        found: Int64 = self.recorded[last] - latest + self.less[last]
+        found: Int64 = self.recorded_arrivals[last] - latest + self.less[last]
         return found
 
 
@@ -174,7 +185,7 @@ def _joint_leads(ranks: Sequence[Rank]) -> list[Leads]:
     numbers = [dict(zip(rank.shared_work.tolist(), rank.match.tolist(), strict=True)) for rank in ranks]
     replays: list[Replay] = [replayed(rank.scenarios, ON_TIME, rank.shared_work.tolist()) for rank in ranks]
     found: dict[int, Leads] = {}
-    waiting: dict[int, Meeting] = {}
+    waiting: dict[int, CollectiveEdge] = {}
     ready: deque[tuple[int, Int64 | None]] = deque((place, None) for place in range(len(ranks)))
     while ready or waiting:
         if not ready:  # a call of another rank is missing
@@ -184,21 +195,21 @@ def _joint_leads(ranks: Sequence[Rank]) -> list[Leads]:
         scenarios = ranks[place].scenarios
         try:
             while True:
-                meeting = replays[place].send(answer)
+                edge = replays[place].send(answer)
                 answer = None
-                number = numbers[place][meeting.work]
+                number = numbers[place][edge.work]
                 collective = collectives[number]
-                if meeting.is_end:
+                if edge.is_end:
                     if collective.missing:
-                        waiting[place] = meeting
+                        waiting[place] = edge
                         break
                     answer = collective.lead
                     continue
-                took = int(scenarios.work.end_ns[meeting.work] - scenarios.work.start_ns[meeting.work])
+                took = int(scenarios.work.end_ns[edge.work] - scenarios.work.start_ns[edge.work])
                 collective.missing -= 1
-                collective.recorded.append(-took)
-                collective.arrivals.append(-took - meeting.lead_ns)
-                collective.less.append(scenarios.less_ns[:, meeting.work])
+                collective.recorded_arrivals.append(-took)
+                collective.arrivals.append(-took - edge.lead_ns)
+                collective.less.append(scenarios.less_ns[:, edge.work])
                 if not collective.missing:
                     for other in [each for each, at in waiting.items() if numbers[each][at.work] == number]:
                         del waiting[other]

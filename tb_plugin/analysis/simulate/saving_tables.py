@@ -29,7 +29,7 @@ METRICS = SHARED.adding(
     ),
     define("", "count", {"whatif_changes": ("Changes", "Selected changes.")}),
     define(CHOSEN, "ratio", {"saved_share": ("Saved share", "Saving divided by step time.")}),
-    define("", "text", {"simulated_change": ("If", "Change.")}),
+    define("", "text", {"simulated_change": ("Change", "Work and its new speed.")}),
     define("", "code", {"change": ("Command", "Argument of `--scale`.")}),
 )
 MAX_CHOSEN = 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -38,6 +39,7 @@ _SPEEDS = {0.0: "gone", 0.5: "twice as fast", 1.0: "unchanged", 2.0: "twice as l
 _MAX_SUGGESTED_FROM = 5000
 # A larger factor is a typing error.
 MAX_FACTOR = 100.0
+FACTOR_DIGITS = 6
 
 
 class Scale(msgspec.Struct, frozen=True):
@@ -49,7 +51,7 @@ class Scale(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        return f"{self.kind}:{self.name}={self.factor:g}" if self.name else f"{self.kind}={self.factor:g}"
+        return f"{self.kind}:{self.name}={self.factor:.9g}" if self.name else f"{self.kind}={self.factor:.9g}"
 
     @property
     def work(self) -> str:
@@ -67,15 +69,20 @@ class Scale(msgspec.Struct, frozen=True):
     def _speed(self) -> str:
         if self.factor in _SPEEDS:
             return _SPEEDS[self.factor]
-        return f"{1 / self.factor:.3g} times as fast" if self.factor < 1 else f"{self.factor:.3g} times as long"
+        times = 1 / self.factor if self.factor < 1 else self.factor
+        digits = 3 if times >= 1.005 else 7  # never "1 times"
+        return f"{times:.{digits}g} times as {'fast' if self.factor < 1 else 'long'}"
 
 
 def parsed_scale(text: str) -> Scale:
-    """Parses ``operator:aten::mm=0.5`` or ``communication=0``. Names may contain ``*``. Raises BadRequest."""
+    """Parses ``operator:aten::mm=0.5`` or ``communication=0``. Names may contain ``*``. Rounds factors to 6 digits.
+
+    Raises BadRequest.
+    """
     what, _, number = text.rpartition("=")
     kind, _, name = what.partition(":")
     try:
-        factor = float(number)
+        factor = round(float(number), FACTOR_DIGITS) + 0.0  # no -0.0
     except ValueError:
         factor = -1.0
     hint = (
@@ -105,7 +112,7 @@ class Scaled(msgspec.Struct, frozen=True, eq=False):
 def scaled(trace: TraceTable, scale: Scale) -> Scaled | None:
     """Returns the change of all work in the steps; None without such work. Raises BadRequest for an unknown class.
 
-    Waits of the host for a device keep their time, unless their call is gone, or for the upper bound.
+    Waits of the host keep their time, except if the call is gone, and for the upper bound.
     """
     rows, calls = _work_and_calls(trace, scale)
     if trace.steps.recorded:
@@ -194,7 +201,7 @@ def _of_class(trace: TraceTable, name: str, kernels: Int64) -> Bool:
 class _Calls(msgspec.Struct, frozen=True, eq=False):
     row: Int64
     position: Int32
-    """Index of the call of each row; -1 = none, also as an additional last element."""
+    """Call index of each row; -1 = none. The last element is for row -1."""
     forest: Forest
 
 
@@ -220,7 +227,7 @@ def _of_modules(trace: TraceTable, name: str) -> tuple[Int64, Int64]:
     paths = module_paths(trace)
     texts = paths.texts.to_pylist()
     if "*" in name:
-        chosen = np.array([fnmatchcase(text, name) for text in texts], np.bool_)
+        chosen = np.array([_matches(text, name) for text in texts], np.bool_)
     else:
         within = f"{BETWEEN}{name}{BETWEEN}"
         chosen = np.array([within in f"{BETWEEN}{text}{BETWEEN}" for text in texts], np.bool_)
@@ -234,7 +241,9 @@ def _of_modules(trace: TraceTable, name: str) -> tuple[Int64, Int64]:
 
 
 def suggestions(trace: TraceTable, scale: Scale) -> list[str]:
-    """Returns names in the trace that are similar to an unknown name."""
+    """Returns names in the trace that are similar to an unknown name; for a class, all classes in the trace."""
+    if scale.kind == "class":
+        return kernel_classes_in(trace)
     if scale.kind == "module":
         from tb_plugin.analysis.module_paths import module_paths
 
@@ -248,5 +257,10 @@ def suggestions(trace: TraceTable, scale: Scale) -> list[str]:
 
 def _named(trace: TraceTable, name: str, rows: Int64) -> Bool:
     if "*" in name:
-        return trace.strings.where(lambda text: fnmatchcase(text, name))[trace.name[rows]]
+        return trace.strings.where(lambda text: _matches(text, name))[trace.name[rows]]
     return trace.strings.where(lambda text: text == name)[trace.name[rows]]
+
+
+def _matches(text: str, name: str) -> bool:
+    """Returns whether ``name`` matches; only ``*`` is special, because kernels have names such as ``f [clone .kd]``."""
+    return fnmatchcase(text, re.sub(r"[\[?]", r"[\g<0>]", name))

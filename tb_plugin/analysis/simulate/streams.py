@@ -24,11 +24,12 @@ from tb_plugin.analysis.launches.recorded import usual_latency_ns
 from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.simulate.change import Assumption, Change
 from tb_plugin.analysis.simulate.dependencies import FREE, Waits, device_waits, median
+from tb_plugin.analysis.simulate.stream_waits import stream_waits
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import places_of
 from tb_plugin.lib.intervals import Ranges, measure_within, subtract
 from tb_plugin.lib.model_cache import cached_by_argument
-from tb_plugin.model.trace.schema import MISSING, CallRole
+from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import Steps, TraceTable
 
 # Work that starts this soon after work of another stream may have waited for it, even if usual latencies are shorter.
@@ -63,10 +64,10 @@ class Streams(msgspec.Struct, frozen=True, eq=False):
     end_ns: Int64
     launched_ns: Int64
     arrived_ns: Int64
-    """Time on the host at which each launch may reach the device at the latest."""
-    after_launch_ns: Int64
+    """Latest host time at which the launch may reach the device."""
+    launch_slack_ns: Int64
     """Slack of the launch; ``FREE`` without a recorded launch."""
-    after_previous_ns: Int64
+    previous_slack_ns: Int64
     """Slack of the previous work on the stream."""
     is_idle: Bool
     """Whether neither launch nor previous work explains the start."""
@@ -81,10 +82,10 @@ class Streams(msgspec.Struct, frozen=True, eq=False):
     join_ns: Int64
     """Slack of each ``join``."""
     waits: Waits
-    place: Int64
+    awaited: Int64
     """Index of the work that each host wait waits for (-1 = none), with shape (waits, work)."""
-    place_ns: Int64
-    """Slack of each ``place``."""
+    awaited_slack_ns: Int64
+    """Slack of each ``awaited``."""
     first_ns: int
     last_ns: int
 
@@ -93,7 +94,7 @@ class Streams(msgspec.Struct, frozen=True, eq=False):
 def streams_of(trace: TraceTable, device: int, begin: int, end: int, assume: Assumption) -> Streams:
     """Returns the work of a device that was launched between ``begin`` and ``end``, and its dependencies."""
     launches = launch_phases(trace)
-    calls, awaited = device_waits(trace, device, begin, end)
+    calls, awaited_row = device_waits(trace, device, begin, end)
     at = np.flatnonzero(trace.device[launches.row] == device)
     row, call = launches.row[at], launches.call[at]
     start, stop = trace.start_ns[row], trace.ends(row)
@@ -128,7 +129,7 @@ def streams_of(trace: TraceTable, device: int, begin: int, end: int, assume: Ass
     gap -= measure_within(unrecorded_work(trace, device), np.minimum(free_ns, start), start)
     near = max(usual_latency_ns(queued), MIN_NEAR_NS)
     is_idle = np.minimum(late - launching, gap - between) > near
-    join, source, is_stated = _joins(trace, call, stream, launched, start, stop, is_idle, near, assume)
+    join, source, is_stated = stream_waits(trace, call, stream, launched, start, stop, is_idle, near, assume)
     # The host prepares a copy that it waits for, so the idle time before it is no wait of its stream.
     is_idle &= ~waits
     joined = np.maximum(start[join] - stop[source], 0)
@@ -151,16 +152,14 @@ def streams_of(trace: TraceTable, device: int, begin: int, end: int, assume: Ass
         most = np.argsort(join_ns, kind="stable")[:MOST_JOINS]
         join, source, join_ns = join[most], source[most], join_ns[most]
     streams = int(stream.max(initial=-1)) + 1
-    place, place_ns = (
-        places_of(row, len(trace))[awaited][:, None],
-        np.maximum(calls.start_ns - calls.done_ns, 0)[:, None],
-    )
+    awaited = places_of(row, len(trace))[awaited_row][:, None]
+    awaited_slack = np.maximum(calls.start_ns - calls.done_ns, 0)[:, None]
     if assume == Assumption.LOW and streams > 1:
-        place, place_ns = _awaited_on_all_streams(calls, place, place_ns, stream, launched, stop)
+        awaited, awaited_slack = _awaited_on_all_streams(calls, awaited, awaited_slack, stream, launched, stop)
     return Streams(
         row, stream, start, stop, launched, arrived, late, previous, is_idle, gap_ns,
         np.searchsorted(number * streams + stream, np.arange((len(calls.end_ns) + 1) * streams + 1)),
-        join, source, join_ns, calls, place, place_ns,
+        join, source, join_ns, calls, awaited, awaited_slack,
         min(reach, int(start.min(initial=end))), int(stop.max(initial=begin)),
     )  # fmt: skip
 
@@ -198,74 +197,6 @@ def _previous(stream: Int64, start: Int64) -> Int64:
     return found
 
 
-def _joins(
-    trace: TraceTable,
-    call: Int64,
-    stream: Int64,
-    launched: Int64,
-    start: Int64,
-    stop: Int64,
-    idle: Bool,
-    near: int,
-    assume: Assumption,
-) -> tuple[Int64, Int64, Bool]:
-    """Returns pairs of work, of which the first may wait for the second on another stream.
-
-    ``idle`` marks work that neither its launch nor its stream delayed. The third result marks pairs for which there is
-    evidence: the host asked for the wait, or the first work is idle and starts when the second one ends. For a lower
-    bound, pairs without evidence are included.
-    """
-    asked = np.zeros(len(call), np.bool_)
-    asked[_launched_after_joins(trace, call, launched)] = True
-    low = assume == Assumption.LOW
-    target = np.arange(len(call)) if low else np.flatnonzero(asked | idle)
-    pairs = []
-    for other in range(int(stream.max(initial=-1)) + 1):
-        theirs = np.flatnonzero(stream == other)
-        theirs = theirs[np.argsort(stop[theirs], kind="stable")]
-        mine = target[stream[target] != other]
-        if not len(theirs) or not len(mine):
-            continue
-        place = np.searchsorted(stop[theirs], start[mine], side="right") - 1
-        for _ in range(4):  # work that was launched later is not awaited
-            place = np.where((place >= 0) & (launched[theirs[place]] > launched[mine]), place - 1, place)
-        fits = place >= 0
-        fits[fits] = launched[theirs[place[fits]]] <= launched[mine[fits]]
-        source = np.where(fits, theirs[place], MISSING)
-        is_near = fits & idle[mine] & (start[mine] - stop[source] <= near)
-        if low:  # the next work on the stream waits as well
-            order = np.lexsort((start[mine], stream[mine]))
-            first = np.zeros(len(mine), np.bool_)
-            first[order] = np.append(True, (np.diff(source[order]) != 0) | (np.diff(stream[mine][order]) != 0))
-            fits &= first | asked[mine]
-        else:
-            fits &= asked[mine] | is_near
-        pairs.append((mine[fits], source[fits], asked[mine[fits]] | is_near[fits]))
-        if assume == Assumption.HIGH:  # it may have waited until the work that runs then left space on the device
-            following = theirs[np.minimum(place + 1, len(theirs) - 1)]
-            runs = idle[mine] & ~is_near & (start[following] < start[mine]) & (start[mine] < stop[following])
-            pairs.append((mine[runs], following[runs], runs[runs]))
-    if not pairs:
-        return target[:0], target[:0], asked[:0]
-    join, source, evident = (np.concatenate(side) for side in zip(*pairs, strict=True))
-    return join, source, evident
-
-
-def _launched_after_joins(trace: TraceTable, call: Int64, launched: Int64) -> Int64:
-    """Returns the first work that a thread launches after it made a stream wait for another one."""
-    joins = np.flatnonzero(trace.calls_that(CallRole.JOIN))
-    if not len(joins):
-        return joins
-    found = []
-    tracks = np.append(trace.track, MISSING)[call]
-    axis = np.lexsort((launched, tracks))
-    for track in np.unique(trace.track[joins]).tolist():
-        mine = axis[tracks[axis] == track]
-        place = np.searchsorted(launched[mine], trace.start_ns[joins[trace.track[joins] == track]])
-        found.append(mine[place[place < len(mine)]])
-    return np.concatenate(found)
-
-
 class HostLeads:
     """For each change, the reductions of host time before each wait, and before the end.
 
@@ -283,7 +214,7 @@ class HostLeads:
 
 
 class Scenarios(msgspec.Struct, frozen=True, eq=False):
-    """Work of one device, and what each of several changes does to it. All but ``work`` has a row per change."""
+    """Work of one device, and the effects of changes. All fields except ``work`` have one row per change."""
 
     work: Streams
     less_ns: Int64
@@ -303,7 +234,7 @@ def scenarios_of(
 ) -> Scenarios:
     host = HostLeads(streams.waits, changes, steps, profiler_waits(trace))
     limit = np.stack([_arrival_leads(assume, streams, change) for change in changes])
-    limit += streams.after_launch_ns
+    limit += streams.launch_slack_ns
     less = np.zeros((len(changes), len(streams.row) + 1), np.int64)
     order = np.argsort(streams.row, kind="stable")
     sorted_rows = streams.row[order]
@@ -348,7 +279,7 @@ def _arrival_leads(assume: Assumption, streams: Streams, change: Change) -> Int6
     return found
 
 
-class Meeting(NamedTuple):
+class CollectiveEdge(NamedTuple):
     """Start or end of work that other ranks take part in, and its lead there without other ranks."""
 
     work: int
@@ -357,11 +288,11 @@ class Meeting(NamedTuple):
 
 
 def replayed(
-    scenarios: Scenarios, begins: tuple[tuple[int, int], ...], met: Sequence[int] = ()
-) -> Generator[Meeting, Int64 | None, Leads]:
+    scenarios: Scenarios, begins: tuple[tuple[int, int], ...], shared: Sequence[int] = ()
+) -> Generator[CollectiveEdge, Int64 | None, Leads]:
     """Replays the work of a device, and returns the leads at the end.
 
-    Yields the start and the end of the work ``met``. After the end, the caller sends the lead of the end. Leads have
+    Yields the start and the end of the work ``shared``. After the end, the caller sends the lead of the end. Leads have
     the shape (pairs of initial leads, changes).
     """
     streams, less = scenarios.work, scenarios.less_ns
@@ -370,7 +301,7 @@ def replayed(
         np.repeat(np.array(side)[:, None], len(less), axis=1) for side in zip(*begins, strict=True)
     )
     # Leads of work that other work or the host waits for; the last one is the initial lead.
-    needed = _needed(streams, met, count)
+    needed = _needed(streams, shared, count)
     position = places_of(needed, len(streams.row))
     lead = np.repeat(device_lead[:, :, None], len(needed) + 1, axis=2)
     # Upper bound of the lead of the next work on each stream, from work of other streams.
@@ -384,7 +315,7 @@ def replayed(
             end = min(begin + _WORK_PER_BATCH, until)
             total = np.zeros((len(less), end - begin), np.int64)
             total[:, 1:] = less[:, begin : end - 1]
-            total += streams.after_previous_ns[begin:end]
+            total += streams.previous_slack_ns[begin:end]
             total.cumsum(axis=1, out=total)
             bound = scenarios.limit_ns[:, begin:end] + host_lead[:, :, None]
             if (least := joined[stream]) is not None:
@@ -398,7 +329,7 @@ def replayed(
             reached[stream] = bound[:, :, -1]
         at[stream] = max(at[stream], until)
 
-    events, first_of_turn = _events(streams, np.array(met, np.int64), count)
+    events, first_of_turn = _events(streams, np.array(shared, np.int64), count)
     for turn in range(len(waits.end_ns) + 1):
         begins_of, ends_of = streams.turn[turn * count : (turn + 1) * count], streams.turn[turn * count + 1 :][:count]
         at[:] = begins_of.tolist()
@@ -412,9 +343,9 @@ def replayed(
                 joined[stream] = bound if least is None else np.minimum(bound, least)
             elif what == _START:
                 advance(stream, target + 1)
-                yield Meeting(target, False, lead[:, :, position[target]] - less[:, target])
+                yield CollectiveEdge(target, False, lead[:, :, position[target]] - less[:, target])
             else:
-                sent = yield Meeting(target, True, lead[:, :, position[target]])
+                sent = yield CollectiveEdge(target, True, lead[:, :, position[target]])
                 if sent is not None:
                     lead[:, :, position[target]] = sent
                     reached[stream] = sent if at[stream] == target + 1 else reached[stream]
@@ -422,7 +353,7 @@ def replayed(
             advance(stream, until)
         if turn < len(waits.end_ns):
             now = host_lead + scenarios.at_wait_ns[:, turn]
-            there = (lead[:, :, position[streams.place[turn]]] + streams.place_ns[turn]).min(axis=2)
+            there = (lead[:, :, position[streams.awaited[turn]]] + streams.awaited_slack_ns[turn]).min(axis=2)
             least = np.where(scenarios.is_gone[:, turn], now, np.minimum(now + waited[turn], there))
             host_lead = host_lead + least - now
     ends = [streams.end_ns[row] - lead[:, :, position[row]] for row in _last_of_streams(streams, count)]
@@ -434,9 +365,9 @@ def _last_of_streams(streams: Streams, count: int) -> list[int]:
     return [int(np.flatnonzero(streams.stream == each)[-1]) for each in range(count)]
 
 
-def _needed(streams: Streams, met: Sequence[int], count: int) -> Int64:
+def _needed(streams: Streams, shared: Sequence[int], count: int) -> Int64:
     """Returns the work whose lead is used later."""
-    found = np.concatenate((streams.source, streams.place.ravel(), met, _last_of_streams(streams, count))).astype(
+    found = np.concatenate((streams.source, streams.awaited.ravel(), shared, _last_of_streams(streams, count))).astype(
         np.int64
     )
     return np.unique(found[found >= 0])
@@ -445,11 +376,11 @@ def _needed(streams: Streams, met: Sequence[int], count: int) -> Int64:
 _END, _JOIN, _START = range(3)
 
 
-def _events(streams: Streams, met: Int64, count: int) -> tuple[Int64, Int64]:
+def _events(streams: Streams, shared: Int64, count: int) -> tuple[Int64, Int64]:
     """Returns rows of kind, work, awaited work and slack, in the order of the replay, and the first row of each turn."""
-    kind = np.repeat([_END, _JOIN, _START], [len(met), len(streams.join), len(met)])
-    work, none = np.concatenate((met, streams.join, met)), np.zeros(len(met), np.int64)
-    time = np.concatenate((streams.end_ns[met], streams.start_ns[streams.join], streams.start_ns[met]))
+    kind = np.repeat([_END, _JOIN, _START], [len(shared), len(streams.join), len(shared)])
+    work, none = np.concatenate((shared, streams.join, shared)), np.zeros(len(shared), np.int64)
+    time = np.concatenate((streams.end_ns[shared], streams.start_ns[streams.join], streams.start_ns[shared]))
     rows = np.stack(
         (kind, work, np.concatenate((none, streams.source, none)), np.concatenate((none, streams.join_ns, none))),
         axis=1,

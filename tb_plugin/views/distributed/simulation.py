@@ -60,9 +60,15 @@ def simulation(joined: Part, data: JobData, params: Params) -> Part:
         own = {key: table.filter(pc.equal(table["worker"], worker)) for key, table in tables.items()}
         if not own["simulated_ends"].num_rows:
             raise BadRequest(f"The trace of {name} has no steps.", SCALE, "Record steps on all ranks.")
+        if not own["simulated_ends"]["is_complete"][0].as_py():
+            text = f"The file of {name} is truncated, so the end of the last step is unknown."
+            raise BadRequest(text, SCALE, "Record this rank again, or select one complete rank with --worker.")
+        if own["simulated_ends"]["devices"][0].as_py() > 1:
+            text = f"{name} has work on several devices. Such ranks are not simulated together."
+            raise BadRequest(text, SCALE, "Simulate one rank: select it with --worker.")
         if name in selected:
             has_work |= [own["simulated_ends"][f"has_work_{i + 1}"][0].as_py() for i in range(len(changes))]
-        ranks.append(_rank(data, own, worker, len(changes) if name in selected else 0, len(changes)))
+        ranks.append(_rank(data, own, worker, len(changes), name in selected))
     for scale, is_found in zip(scales, has_work.tolist(), strict=False):
         if not is_found:
             what = f"{scale.kind.replace('_', ' ')} {scale.name}".strip()
@@ -79,8 +85,9 @@ def simulation(joined: Part, data: JobData, params: Params) -> Part:
     return Part(joined.coverage, {}, {WHATIF: frame}, payloads, (*payloads, WHATIF))
 
 
-def _rank(data: JobData, tables: dict[str, pa.Table], worker: int, changed: int, changes: int) -> Rank:
+def _rank(data: JobData, tables: dict[str, pa.Table], worker: int, changes: int, is_changed: bool) -> Rank:
     mine = np.flatnonzero((data.calls.worker == worker) & data.calls.matched)
     events = data.calls.data["event"].to_numpy()[mine].tolist()
+    # Coalesced collectives have the same event; the first one counts.
     match = dict(zip(reversed(events), reversed(data.calls.match[mine].tolist()), strict=True))
-    return rank_of(tables, match, [0, *(range(1, changes + 1) if changed else [0] * changes)])
+    return rank_of(tables, match, [0, *(range(1, changes + 1) if is_changed else [0] * changes)])

@@ -76,13 +76,12 @@ class Distributed(DeclaredView, entry=VIEW):
         joined = parts[0] if is_merged(parts) else join_again(parts)
         if params.table == PARTNERS:
             return page(partners_frame(joined, params), params)
+        if params.values(SCALE):
+            return self._simulated(joined, params)
         params = replace(params, steps=_steps(joined, params))
         if params.table == JOB_PATH:
             return page(job_path_frame(joined, params.steps), params)
         data, coverage = job_data(joined, params.steps), coverage_of([joined], params)
-        if params.values(SCALE):
-            simulated = simulation(joined, data if data.summary is None else data.summary, params)
-            return answer_view(self, replace(simulated, coverage=coverage), params)
         if params.table is None and (measure := params.get("measure")):
             heat, spread = heat_map_and_quantiles(data, measure)
             return View(self.id, self.title, coverage, {"heat": heat, "spread": spread})
@@ -122,6 +121,18 @@ class Distributed(DeclaredView, entry=VIEW):
         layout = tuple(dict.fromkeys((*payloads, *tables)))
         whole = Part(coverage=coverage, frames=tables, payloads=payloads, layout=layout)
         return answer_view(self, whole, params)
+
+    def _simulated(self, joined: Part, params: Params) -> View | Table:
+        """Returns simulated step times. Raises BadRequest if steps are selected."""
+        if params.steps is not None:
+            raise BadRequest(
+                "The simulation of a job covers all steps.",
+                "steps",
+                "Leave out the steps, or select one rank with --worker.",
+            )
+        _steps(joined, params)  # raises BadRequest for windows without a common step
+        simulated = simulation(joined, job_data(joined, None), params)
+        return answer_view(self, replace(simulated, coverage=coverage_of([joined], params)), params)
 
 
 def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:

@@ -37,8 +37,8 @@ VIEW = ViewEntry(
             "change), `summary` (Figures: step time), `whatif` (Table)."
         ),
         tables=(
-            "`whatif` (the changes of `scale`, each alone and all together; then the ten that save most. Of nested "
-            "operators with the same work, only the outer one is tried)."
+            "`whatif` (the changes of `scale`, each alone and all together; then the ten that save most. Operators "
+            "nested in an operator with the same work are left out)."
         ),
         parameters=(
             "`scale=KIND:NAME=FACTOR` (repeatable) changes the time of operators, modules, kernels, kernel classes or of "

@@ -62,7 +62,7 @@ class Simulated(msgspec.Struct, frozen=True, eq=False):
     expected: Int64
     high: Int64
     most: Int64
-    """Time per step in which the host waits for devices, without the waits that a change removes."""
+    """Step time minus the host's own time."""
 
 
 class WhatIf(DeclaredView, entry=VIEW):
@@ -134,9 +134,8 @@ def _existing(trace: TraceTable, scale: Scale) -> Scaled:
         what = f"{scale.kind.replace('_', ' ')} {scale.name}".strip()
         similar = suggestions(trace, scale) if scale.name else []
         hint = "Check the name; it may contain *." if scale.name else "Leave out this change."
-        raise BadRequest(
-            f"The trace has no {what}.", "scale", f"Similar names: {', '.join(similar)}." if similar else hint
-        )
+        title = "Classes of the trace" if scale.kind == "class" else "Similar names"
+        raise BadRequest(f"The trace has no {what}.", "scale", f"{title}: {', '.join(similar)}." if similar else hint)
     return found
 
 
@@ -163,7 +162,7 @@ def _simulated(trace: TraceTable, steps: Steps, chosen: Sequence[Tried], tried: 
 
 
 def _most_saved(trace: TraceTable, steps: Steps, change: Change) -> int:
-    """Returns the time that the steps take longer than the host alone would need, with the change.
+    """Returns step time minus the host's own time, over all ``steps``, with the change.
 
     A device that lags behind at the start could otherwise save more than steps in a row can.
     """

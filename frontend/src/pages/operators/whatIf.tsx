@@ -36,7 +36,7 @@ export function WhatIf({ base, profile, catalog }: PageProps) {
     <div className={frameCss.page}>
       <Card
         title="Simulated changes"
-        subtitle="A simulation replays the steps in their recorded order. Other ranks stay as they are."
+        subtitle="A simulation replays the steps in their recorded order."
       >
         <div className={css.form}>
           <Form onAdd={add} />
@@ -77,6 +77,7 @@ export function WhatIf({ base, profile, catalog }: PageProps) {
                 {scales.length > 1
                   ? 'The table starts with each change alone, and all together.'
                   : 'Savings overlap; do not add them.'}
+                {ranks > 1 && ' Other ranks stay as they are.'}
               </p>
             </HeadlineCard>
             <NoticesCard view={view} />
@@ -107,7 +108,7 @@ function AllRanks({ base, scales, ranks }: { base: Query; scales: readonly strin
   return (
     <Card
       title="All ranks"
-      subtitle="The changes apply to every rank. Each collective ends after its last rank has started it."
+      subtitle="The changes apply to all steps of every rank. Each collective ends after its last rank has started it."
     >
       {wanted ? (
         <JobAnswer base={base} scales={scales} />
@@ -119,7 +120,7 @@ function AllRanks({ base, scales, ranks }: { base: Query; scales: readonly strin
 }
 
 function JobAnswer({ base, scales }: { base: Query; scales: readonly string[] }) {
-  const resource = useAllWorkersView('distributed', useQuery(base, { worker: '', scale: scales }), true)
+  const resource = useAllWorkersView('distributed', useQuery(base, { worker: '', steps: '', phase: '', scale: scales }), true)
   return (
     <ViewFrame resource={resource} bones={120}>
       {(view) => {
@@ -166,8 +167,8 @@ function Form({ onAdd }: { onAdd: (scale: string) => void }) {
       <NumberInput
         size="xs"
         className={css.factor}
-        aria-label="Factor of its time; 0: gone"
-        title="Factor of its time; 0: gone"
+        aria-label="Factor of its time; 0 removes the work"
+        title="Factor of its time; 0 removes the work"
         prefix="× "
         min={0}
         max={100}
