@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -79,9 +81,11 @@ def simulated(made: Any, *scales: str, on: Sequence[str] = ()) -> View | Table:
     return simulated_texts(["".join(text_of(made, rank)) for rank in range(made.job.ranks)], *scales, on=on)
 
 
-def simulated_texts(texts: Sequence[str], *scales: str, on: Sequence[str] = ()) -> View | Table:
+def simulated_texts(
+    texts: Sequence[str], *scales: str, on: Sequence[str] = (), steps: tuple[str, ...] | None = None
+) -> View | Table:
     view = analysis("distributed")
-    params = Params(extra=(*(("scale", text) for text in scales), *(("on", rank) for rank in on)))
+    params = Params(steps=steps, extra=(*(("scale", text) for text in scales), *(("on", rank) for rank in on)))
     parts = [replace(view.part(model(text.encode()), params), worker=f"rank{i}") for i, text in enumerate(texts)]
     return view.answer(parts, params)
 
@@ -148,6 +152,47 @@ def test_a_rank_or_work_that_is_missing_is_refused(monkeypatch: pytest.MonkeyPat
         simulated(made, "copies=0", on=["rank9"])
     with pytest.raises(BadRequest, match="no operator nothing"):
         simulated(made, "operator:nothing=0")
+
+
+def small_job() -> list[str]:
+    made = plan(Job(ranks=2, steps=2, layers=1, kernels=6))
+    return ["".join(text_of(made, rank)) for rank in range(2)]
+
+
+def test_selected_steps_are_refused() -> None:
+    texts = small_job()
+    found = simulated_texts(texts, "class:gemm=0.5")
+    assert isinstance(found, View) and found.coverage.steps is None
+    label = str(model(texts[0].encode()).steps.label[0])
+    with pytest.raises(BadRequest, match="covers all steps"):
+        simulated_texts(texts, "class:gemm=0.5", steps=(label,))
+
+
+def test_a_truncated_rank_is_refused() -> None:
+    texts = small_job()
+    texts[1] = texts[1][: int(0.985 * len(texts[1]))]
+    with pytest.raises(BadRequest, match="The file of rank1 is truncated, so the end of the last step is unknown"):
+        simulated_texts(texts, "class:gemm=0.5")
+
+
+def test_a_rank_with_two_devices_is_refused() -> None:
+    texts = small_job()
+    trace = json.loads(texts[1])
+    moved = next(each for each in trace["traceEvents"] if each.get("cat") == "kernel" and "nccl" not in each["name"])
+    moved["pid"] = moved["args"]["device"] = moved["args"]["device"] + 1
+    texts[1] = json.dumps(trace)
+    with pytest.raises(BadRequest, match="rank1 has work on several devices"):
+        simulated_texts(texts, "class:gemm=0.5")
+
+
+def test_jobs_are_simulated_in_the_order_of_the_catalog(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for run in "abcdef":
+        (tmp_path / run).mkdir()
+        for rank, text in enumerate(small_job()):
+            (tmp_path / run / f"rank{rank}.1795200788609560165.pt.trace.json").write_text(text)
+    assert cli.main(["whatif", str(tmp_path), "--scale", "class:gemm=0.5", "--format", "markdown"]) == 0
+    titles = [line for line in capsys.readouterr().out.splitlines() if "all ranks" in line]
+    assert [title.split("/")[0].strip("# ") for title in titles] == list("abcdef")
 
 
 def test_ranks_that_miss_calls_are_simulated_without_them(monkeypatch: pytest.MonkeyPatch) -> None:

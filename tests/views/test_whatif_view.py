@@ -150,6 +150,11 @@ def test_changes_have_titles():
             "module:Net_0=0.25",
             "launches=1",
             "kernel:f=3",
+            "kernel:f=0.999999",
+            "kernel:f=1.004",
+            "kernel:f=0.99999999",
+            "kernel:f=1e-320",
+            "kernel:f=-0.0",
         )
     ]
     assert titles == [
@@ -159,7 +164,19 @@ def test_changes_have_titles():
         "Module Net_0 4 times as fast",
         "All launch calls unchanged",
         "f 3 times as long",
+        "f 1.000001 times as fast",
+        "f 1.004 times as long",
+        "f unchanged",
+        "f gone",
+        "f gone",
     ]
+
+
+@pytest.mark.parametrize("factor", ["0", "0.000001", "0.123456", "12.345678", "99.999999"])
+def test_the_text_of_a_change_is_that_change(factor):
+    scale = parsed_scale(f"kernel:f={factor}")
+    assert parsed_scale(scale.text) == scale
+    assert parsed_scale("kernel:f=-0.0").text == "kernel:f=0"
 
 
 def sentence(table, *scales: str) -> str:
@@ -221,6 +238,22 @@ def test_overlapping_kernels_save_no_more_than_their_common_time():
     builder.launches(kernel("b", 1_000, 505, stream=20), at=1, dur=1)
     ((low, high),) = chosen(builder.table(), "kernel:*=0.5").values()
     assert low <= 500 and high >= 750, "the second one starts as early as before, or when the first one leaves room"
+
+
+def test_only_a_star_is_special_in_names():
+    builder = trace().step(1, 0, 50).op("aten::mm", 0, 2).launches(kernel("Cijk_gemm?a [clone .kd]", 100, 5), dur=2)
+    table = builder.launches(kernel("Cijk_gemm_k", 100, 105), at=30, dur=2).table()
+    for name in ("*[clone .kd]", "*?a *", "*gemm?a*", "*]"):
+        found = scaled(table, Scale("kernel", name, 0.0))
+        assert [table.strings[at] for at in table.name[found.high.row]] == ["Cijk_gemm?a [clone .kd]"]
+    for name in ("*[a-z]", "*gemm??", "*gemm?k"):
+        assert scaled(table, Scale("kernel", name, 0.0)) is None
+
+
+def test_a_class_without_kernels_is_refused_with_the_classes_of_the_trace():
+    with pytest.raises(BadRequest, match="no class convolution") as error:
+        chosen(busy().table(), "class:convolution=0")
+    assert str(error.value.do) == "Classes of the trace: gemm, elementwise."
 
 
 def test_classes_have_two_spellings():

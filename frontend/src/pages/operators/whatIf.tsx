@@ -34,10 +34,7 @@ export function WhatIf({ base, profile, catalog }: PageProps) {
   const add = (scale: string) => choose(added(scales, scale))
   return (
     <div className={frameCss.page}>
-      <Card
-        title="Simulated changes"
-        subtitle="A simulation replays the steps in their recorded order."
-      >
+      <Card title="Simulated changes" subtitle="A simulation replays the steps in their recorded order.">
         <div className={css.form}>
           <Form onAdd={add} />
           {scales.length > 0 && (
@@ -120,7 +117,11 @@ function AllRanks({ base, scales, ranks }: { base: Query; scales: readonly strin
 }
 
 function JobAnswer({ base, scales }: { base: Query; scales: readonly string[] }) {
-  const resource = useAllWorkersView('distributed', useQuery(base, { worker: '', steps: '', phase: '', scale: scales }), true)
+  const resource = useAllWorkersView(
+    'distributed',
+    useQuery(base, { worker: '', steps: '', phase: '', scale: scales }),
+    true,
+  )
   return (
     <ViewFrame resource={resource} bones={120}>
       {(view) => {
