@@ -176,15 +176,17 @@ def _inside(trace: TraceTable, steps: Steps, change: Change) -> Change:
 
 def _time_saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], assume: Assumption, repeats: bool) -> Int64:
     """Returns the time saved by each change, in nanoseconds. The device that ends last determines this time."""
+    begin, host_end = int(steps.host_start_ns[0]), int(steps.host_end_ns[-1])
+    host_only = np.array([int(change.host_before(np.array([host_end]))[0]) for change in changes], np.int64)
+    if not (devices := _devices(trace)):
+        return host_only
     # Imported late, because all rules import this package.
     from tb_plugin.analysis.simulate.streams import EITHER_EARLY, ON_TIME, stream_leads, streams_of
 
-    begin, host_end = int(steps.host_start_ns[0]), int(steps.host_end_ns[-1])
-    queues = [
-        queue for device in _devices(trace) if len((queue := streams_of(trace, device, begin, host_end, assume)).row)
-    ]
+    queues = [streams_of(trace, device, begin, host_end, assume) for device in devices]
+    queues = [queue for queue in queues if len(queue.row)]
     if not queues:
-        return np.array([int(change.host_before(np.array([host_end]))[0]) for change in changes], np.int64)
+        return host_only
     begins, saved = (EITHER_EARLY, _saved_per_repeat) if repeats else (ON_TIME, _saved_once)
     every = [Change(), *changes]
     count = max(1, _MAX_WORK_PER_RUN // max(len(queue.row) for queue in queues))
