@@ -21,7 +21,6 @@ from tb_plugin.analysis.launches.phases import LEAST_OUTLIER_NS, launch_phases, 
 from tb_plugin.analysis.launches.unrecorded_work import NEAR_NS, unrecorded_work
 from tb_plugin.analysis.simulate.change import Assumption
 from tb_plugin.analysis.simulate.dependencies import device_waits
-from tb_plugin.analysis.simulate.streams import streams_of
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import Whole, distinct_values
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, subtract, union
@@ -175,6 +174,8 @@ def _simulated_waits(trace: TraceTable, parts: _Parts) -> Int64:
     low, high = int(trace.start_ns.min(initial=0)), int(trace.end_ns.max(initial=0)) + 1
     streams, delayed = hardware_streams(trace).of, [np.empty(0, np.int64)]
     for device in device_busy(trace):
+        from tb_plugin.analysis.simulate.streams import streams_of
+
         work = streams_of(trace, device, low, high, Assumption.EXPECTED)
         row, source = work.row[work.join], work.row[work.source]
         done, start = trace.ends(source), trace.start_ns[row]

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.blocking_calls import profiler_waits
 from tb_plugin.analysis.busy_intervals import covered_work
+from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.simulate.change import Assumption, Change
 from tb_plugin.lib.arrays import Float64, Int64
 from tb_plugin.lib.intervals import EMPTY, Ranges, contains, intersect, measure, subtract, union
@@ -91,8 +92,6 @@ def time_saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], caref
     outside = [_outside_known_steps(trace, steps, change) for change in changes]
     gained = _gained(trace, steps, outside, assume) + known
     if not careful:
-        # Fewer assumed waits can also delay work, so no single replay is an upper bound.
-        gained = np.maximum(gained, _gained(trace, steps, outside, Assumption.EXPECTED) + known)
         gained = _upper_bound(trace, steps, changes, gained - known, known)
     worth = np.array([change.worth for change in changes], np.int64)
     # Clipped, because work outside of the steps may also move. Time blocked by the profiler is not repeated by ``worth``.
@@ -140,6 +139,14 @@ def _outside_known_steps(trace: TraceTable, steps: Steps, change: Change) -> Cha
 
 def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], assume: Assumption) -> Int64:
     """Returns the time saved by each change, in nanoseconds; negative if the change costs time."""
+    found = _replayed(trace, steps, changes, assume)
+    if assume == Assumption.HIGH and len(np.unique(hardware_streams(trace).of[covered_work(trace)])) > 1:
+        # An assumed wait can delay work or bring it forward, so neither replay alone is an upper bound.
+        found = np.maximum(found, _replayed(trace, steps, changes, Assumption.HIGH_WITH_SPACE))
+    return found
+
+
+def _replayed(trace: TraceTable, steps: Steps, changes: Sequence[Change], assume: Assumption) -> Int64:
     every = trace.steps
     if not steps.recorded or len(steps.label) == len(every.label):
         return _time_saved(trace, steps, changes, assume, repeats=False)

@@ -16,11 +16,13 @@ class Assumption(IntEnum):
 
     ``LOW`` gives a lower bound of savings: latencies are long, and work waits for all work that ended before it.
     ``HIGH`` gives an upper bound: latencies are zero, and work waits for another stream only if it was delayed by it.
+    ``HIGH_WITH_SPACE`` is the same, but work that starts while other work runs waited until that work left space.
     """
 
     LOW = 0
     EXPECTED = 1
     HIGH = 2
+    HIGH_WITH_SPACE = 3
 
 
 class Change(msgspec.Struct, frozen=True, eq=False):

@@ -53,7 +53,7 @@ def stream_waits(
         else:
             fits &= asked[mine] | is_near
         pairs.append((mine[fits], source[fits], asked[mine[fits]] | is_near[fits]))
-        if assume == Assumption.HIGH:  # it may have waited until the work that runs then left space on the device
+        if assume == Assumption.HIGH_WITH_SPACE:
             following = theirs[np.minimum(place + 1, len(theirs) - 1)]
             runs = idle[mine] & ~is_near & (start[following] < start[mine]) & (start[mine] < stop[following])
             pairs.append((mine[runs], following[runs], runs[runs]))

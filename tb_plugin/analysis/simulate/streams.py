@@ -139,14 +139,14 @@ def streams_of(trace: TraceTable, device: int, begin: int, end: int, assume: Ass
     binds = [late - launching <= least, gap - between <= least, (joined - between <= least[join]) & is_stated]
     if assume == Assumption.LOW:
         between, launching = max(usual_latency_ns(queued), between), np.where(waits, long_wait, long)
-    elif assume == Assumption.HIGH:
+    elif assume >= Assumption.HIGH:
         between, launching = 0, np.zeros_like(launching)
     free = (np.where(side >= FREE // 2, FREE, np.where(held, 0, np.maximum(side - usual, 0)))
             for side, held, usual in zip((late, gap, joined), binds, (launching, between, between), strict=True))  # fmt: skip
     late, previous, join_ns = free
     gap_ns = np.where(is_idle, 0, gap - previous)
     np.maximum.at(gap_ns, join, joined - join_ns)
-    if assume == Assumption.HIGH:
+    if assume >= Assumption.HIGH:
         join, source, join_ns = join[binds[2]], source[binds[2]], join_ns[binds[2]]
     if len(join) > MOST_JOINS:
         most = np.argsort(join_ns, kind="stable")[:MOST_JOINS]
