@@ -16,7 +16,7 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.critical_path.collectives import paths_to_collectives
 from tb_plugin.analysis.critical_path.graph import FAR, Graph, Link, Links, dependencies
 from tb_plugin.analysis.critical_path.longest import Windows, longest_paths
-from tb_plugin.analysis.critical_path.steps import Part, critical_paths, critical_time, slack
+from tb_plugin.analysis.critical_path.steps import Part, critical_paths, critical_time, runs_of_steps, slack
 from tb_plugin.errors import UserError
 from tb_plugin.lib.intervals import measure_within, union
 from tb_plugin.model.trace.schema import EventKind
@@ -239,14 +239,16 @@ def adds_up(table: TraceTable) -> None:
     np.add.at(rest, found.step[uncovered], found.ns[uncovered])
     assert (total == steps.end_ns - steps.start_ns).all()
     # A lag while a device runs unrecorded work counts as unrecorded.
-    lag_ns = critical_paths(table).lag_ns
-    assert (rest == lag_ns).all() if not unrecorded.any() else (rest <= lag_ns).all()
+    lag_ns, run = critical_paths(table).lag_ns, runs_of_steps(table)
+    rest_of_run = np.bincount(run, rest, len(lag_ns)).astype(np.int64)
+    assert (rest_of_run == lag_ns).all() if not unrecorded.any() else (rest_of_run <= lag_ns).all()
     order = np.argsort(found.start_ns, kind="stable")
     assert (found.start_ns[order][1:] >= found.end_ns[order][:-1]).all()  # no time counts twice
     late = slack(table)
     assert (late >= -1).all()
-    # Whatever runs until the end of a step has no slack.
-    chains = found.row[(found.row >= 0) & (found.chain >= 0) & np.isin(found.end_ns, steps.end_ns)]
+    # Whatever runs until the end of a run of steps has no slack.
+    last = steps.end_ns[np.flatnonzero(np.diff(run, append=-1))]
+    chains = found.row[(found.row >= 0) & (found.chain >= 0) & np.isin(found.end_ns, last)]
     assert (late[chains] <= 0).all()
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from tb_plugin.analysis.critical_path.graph import Link, dependencies
 from tb_plugin.analysis.critical_path.longest import LongestPaths
-from tb_plugin.analysis.critical_path.steps import critical_paths
+from tb_plugin.analysis.critical_path.steps import paths_of_steps
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import measure_within
@@ -31,7 +31,7 @@ def paths_to_collectives(trace: TraceTable, rows: Int64) -> tuple[PathsTo, Paths
 
     Collectives outside of the steps have an empty path.
     """
-    paths = critical_paths(trace)
+    paths = paths_of_steps(trace)
     before = _Between(trace, paths, rows)
     links = paths.links
     # Time on the first chain of each dependency.

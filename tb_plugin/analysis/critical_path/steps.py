@@ -67,26 +67,51 @@ class CriticalTime(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def critical_paths(trace: TraceTable) -> LongestPaths:
-    """Returns the critical path of each step."""
+    """Returns the critical path of each run of adjacent steps (see ``runs_of_steps``).
+
+    Work of a step may overlap the next step, so the paths of single steps do not show what limits several steps.
+    """
+    return _longest_paths(trace, runs_of_steps(trace))
+
+
+@cached_by_argument
+def paths_of_steps(trace: TraceTable) -> LongestPaths:
+    """Returns the critical path of each single step."""
+    return _longest_paths(trace, np.arange(len(trace.steps.label)))
+
+
+def runs_of_steps(trace: TraceTable) -> Int64:
+    """Returns the number of the run of each step. A run ends where the next step starts later than the step ends."""
     steps = trace.steps
-    return longest_paths(
-        dependencies(trace), Windows(steps.start_ns, steps.end_ns, _last_chains(trace), _work_ends(trace))
+    return np.cumsum(np.append(0, steps.start_ns[1:] > steps.end_ns[:-1]))[: len(steps.label)]
+
+
+def _longest_paths(trace: TraceTable, run: Int64) -> LongestPaths:
+    steps = trace.steps
+    first, last = np.unique(run, return_index=True)[1], np.searchsorted(run, np.unique(run), side="right") - 1
+    chains = _last_chains(trace)
+    windows = Windows(
+        steps.start_ns[first],
+        steps.end_ns[last],
+        tuple(chains[at] for at in last.tolist()),
+        _work_ends(trace, run, last),
     )
+    return longest_paths(dependencies(trace), windows)
 
 
-def _work_ends(trace: TraceTable) -> list[tuple[int, int, int]]:
-    """Returns the last end of the work of each step on each stream."""
+def _work_ends(trace: TraceTable, run: Int64, last: Int64) -> list[tuple[int, int, int]]:
+    """Returns the last end of the work of each run on each stream."""
     rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     step = _steps_of(trace, rows)
-    rows, step = rows[step != MISSING], step[step != MISSING]
-    chain, end = hardware_streams(trace).of[rows], np.minimum(trace.ends(rows), trace.steps.end_ns[step])
-    groups = group(step, chain)
-    last = np.full(len(groups), np.iinfo(np.int64).min)
-    np.maximum.at(last, groups.of, end)
+    rows, of = rows[step != MISSING], run[step[step != MISSING]]
+    chain, end = hardware_streams(trace).of[rows], np.minimum(trace.ends(rows), trace.steps.end_ns[last][of])
+    groups = group(of, chain)
+    latest = np.full(len(groups), np.iinfo(np.int64).min)
+    np.maximum.at(latest, groups.of, end)
     first = groups.first
-    inside = last >= trace.steps.start_ns[step[first]]
-    ends = zip(step[first].tolist(), chain[first].tolist(), last.tolist(), inside.tolist(), strict=True)
-    return [(of, on, at) for of, on, at, is_inside in ends if is_inside]
+    begins = trace.steps.start_ns[np.searchsorted(run, of[first])]
+    ends = zip(of[first].tolist(), chain[first].tolist(), latest.tolist(), (latest >= begins).tolist(), strict=True)
+    return [(number, on, at) for number, on, at, is_inside in ends if is_inside]
 
 
 def _steps_of(trace: TraceTable, rows: Int64) -> Int64:
@@ -220,16 +245,16 @@ def _with_rest(trace: TraceTable, found: CriticalTime) -> CriticalTime:
 
 @cached_by_argument
 def slack(trace: TraceTable) -> Int64:
-    """Returns, for each event, how much later it could start without a longer step.
+    """Returns, for each event, how much later it could start without a later end of the last step of its run.
 
-    The value is -1 for events outside of the steps, and for calls before the time window of their step.
+    The value is -1 for events outside of the steps, and for calls before the time window of the first step.
     """
-    found = np.full(len(trace), MISSING, np.int64)
+    found, run = np.full(len(trace), MISSING, np.int64), np.append(runs_of_steps(trace), MISSING)
     rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK, *HOST_KINDS))
-    step = _steps_of(trace, rows)
-    known = (step != MISSING) & (trace.start_ns[rows] >= trace.steps.start_ns[step])
-    rows, step = rows[known], step[known]
-    chain = hardware_streams(trace).of[rows]
-    on_device = of_kind(trace.kind[rows], *DEVICE_WORK)
-    found[rows] = critical_paths(trace).slack_ns(step, chain, trace.start_ns[rows], trace.ends(rows), on_device)
+    of = run[_steps_of(trace, rows)]
+    paths = critical_paths(trace)
+    known = (of != MISSING) & (trace.start_ns[rows] >= np.append(paths.windows.start_ns, 0)[of])
+    rows, of = rows[known], of[known]
+    chain, on_device = hardware_streams(trace).of[rows], of_kind(trace.kind[rows], *DEVICE_WORK)
+    found[rows] = paths.slack_ns(of, chain, trace.start_ns[rows], trace.ends(rows), on_device)
     return found

@@ -88,6 +88,8 @@ def saving_answer(
         if chosen
         else "Removing {simulated_change} saves most: {saved_ns} per step ({saved_share})."
     )
+    if chosen and not saved:
+        text = "The changes save nothing." if chosen > 1 else "This change saves nothing."
     if limits and limits[at]:
         text += f" Then the {limits[at]} limits the step."
     values: dict[str, Scalar] = {

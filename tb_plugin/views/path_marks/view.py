@@ -101,7 +101,10 @@ def _joined(path: CriticalTime, place: Int64, gap: int, most: int | None = None)
 
 def _slack(trace: TraceTable, event: int) -> Figures:
     path = _path(trace)
-    known, spent = int(slack(trace)[event]), int(path.ns[path.row == event].sum())
+    mine = path.take(path.row == event)  # also gaps before the event, and latencies after it
+    start, end = int(trace.start_ns[event]), int(trace.ends(np.array([event]))[0])
+    inside = np.minimum(mine.end_ns, end) - np.maximum(mine.start_ns, start)
+    known, spent = int(slack(trace)[event]), int(np.maximum(inside, 0).sum())
     figures = []
     if known != MISSING:
         figures.append(METRICS.figure("slack_ns", known, note="on the critical path" if spent and not known else ""))

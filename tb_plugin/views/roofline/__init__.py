@@ -34,7 +34,7 @@ VIEW = ViewEntry(
     http=ViewText(
         payloads=(
             "`summary` (Figures: the share of kernel time with a formula, the rates and the peaks of the devices), "
-            "`answer` (Notices: the row furthest from the limit; absent without known peaks), "
+            "`answer` (Notices: the row that loses most time against the limit; absent without known peaks), "
             "`chart` (Scatter: the rate over FLOPs per byte, and the limits of the device; absent without FLOPs), "
             "`notes` (Notices: unknown peaks, and rates above the peak; absent without any), `roofline` (Table)."
         ),

@@ -180,7 +180,7 @@ def _answer(frame: Frame) -> list[Notice]:
     if row is None:
         return []
     text = (
-        f"{{name}} is furthest from the limit of the device: it takes {{work_kernel_ns}}{PER_STEP} at {{peak_ratio}} "
+        f"{{name}} loses most time against the limit of the device: it takes {{work_kernel_ns}}{PER_STEP} at {{peak_ratio}} "
         "of the peak."
     )
     values = {key: row[key] for key in ("name", "work_kernel_ns", "peak_ratio")}
