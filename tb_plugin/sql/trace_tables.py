@@ -1,4 +1,7 @@
-"""SQL tables of operators, modules, phases, steps, counters and findings."""
+"""SQL tables of operators, modules, phases, steps, counters and findings.
+
+In one file: the tables share columns, and a reader compares them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from tb_plugin.analysis.phase_calls import PhaseCalls, phase_calls, sums_of
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.step_shares import StepShares, break_down
-from tb_plugin.analysis.work.operator_work import NUMBER_FORMATS, OperatorWork, operator_work
+from tb_plugin.analysis.work.operator_work import FORMAT_TITLES, OperatorWork, operator_work
 from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import Groups
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -115,7 +118,7 @@ def _number_format(at: _Operators) -> pa.Array:
     work = operator_work(at.trace, None)
     place = np.full(len(at.rows), MISSING, np.int64)
     place[np.searchsorted(at.rows, work.row)] = work.number_format
-    return pa.array(NUMBER_FORMATS, pa.string()).take(pa.array(place, mask=place == MISSING))
+    return pa.array(FORMAT_TITLES, pa.string()).take(pa.array(place, mask=place == MISSING))
 
 
 OPERATORS: SqlTable[_Operators] = SqlTable(

@@ -244,7 +244,7 @@ def test_formats_are_rows_of_their_own():
     found = part(builder.device(0, name=H100, computeMajor=9).table(), "roofline")
     assert [(row["number_format"], row["peak_tflops_per_second"]) for row in rows_of(found)] == [
         ("fp32", 67),
-        ("fp16", 989),
+        ("fp16/bf16", 989),
     ]
 
 
@@ -279,3 +279,14 @@ def test_recordings(path, least):
     assert sum(row["work_kernel_ns"] for row in rows) == found.facts["roofline.kernel_ns"]
     assert all(row["peak_ratio"] is None or row["peak_ratio"] <= 1.05 for row in rows)
     assert "notes" not in found.payloads  # no row is above the peak
+
+
+def test_kernels_that_do_not_limit_the_steps():
+    """A short kernel of a slow operator is not worth an optimization; a long one is."""
+    sentence = "Faster kernels hardly shorten the steps: kernels are {critical_kernel_ratio} of the critical path."
+    for dur, said in ((20, True), (5_000, False)):
+        builder = trace().device(0, name=H100, computeMajor=9).step(0, 0, 1000)
+        shapes, types = [[1024, 1024], [1024, 1024]], ["c10::BFloat16"] * 2
+        builder.op("aten::mm", 0, 990, shapes=shapes, **{"Input type": types}).launches(kernel("g", dur), at=900, dur=5)
+        answers = part(builder.table(), "roofline").payloads["answer"].notices
+        assert (sentence in [notice.text for notice in answers]) == said

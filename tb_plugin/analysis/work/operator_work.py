@@ -28,6 +28,8 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 
 NUMBER_FORMATS = ("fp64", "fp32", "fp16", "fp8", "int8")
+# Names in tables, in the same order.
+FORMAT_TITLES = ("fp64", "fp32", "fp16/bf16", "fp8", "int8")
 
 
 class OperatorWork(msgspec.Struct, frozen=True, eq=False):

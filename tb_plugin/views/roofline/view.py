@@ -1,4 +1,4 @@
-"""Rates of operators beside the peaks of their devices."""
+"""Rates of operators compared with the peaks of their devices."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part
-from tb_plugin.analysis.metrics import CHOSEN, PER_STEP, SHARED, SUM, define
-from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.critical_path.steps import Part as PathPart
+from tb_plugin.analysis.critical_path.steps import critical_time
+from tb_plugin.analysis.metrics import CHOSEN, CHOSEN_STEPS, PER_STEP, SHARED, SUM, define
+from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.analysis.work.operator_work import NUMBER_FORMATS, OperatorWork, work_with_replays
+from tb_plugin.analysis.work.operator_work import FORMAT_TITLES, OperatorWork, work_with_replays
 from tb_plugin.analysis.work.rates import MAX_PEAK_RATIO, nullable, rates, work_sums
 from tb_plugin.analysis.work.rates import METRICS as RATES
 from tb_plugin.lib.groupby import group
@@ -37,11 +39,18 @@ METRICS = SHARED.adding(
     ),
     define(CHOSEN, "bytes", {"moved_bytes": ("Bytes", "Inputs and outputs, counted once.", SUM)}),
     define(CHOSEN, "count", {"work_calls": ("Calls", "Calls with known FLOPs.", SUM)}),
-    define(CHOSEN, "text", {"number_format": ("Format", "Number format; fp16: 16 bits.")}),
+    define(CHOSEN, "text", {"number_format": ("Format", "Number format of the inputs.")}),
+    define(
+        CHOSEN_STEPS,
+        "ratio",
+        {"critical_kernel_ratio": ("Kernels on the path", "Kernels on the critical path divided by step time.")},
+    ),
 )
 # Rows with the most kernel time that the chart shows.
 MAX_DOTS = 200
 MIN_DOT_SHARE = 0.001
+# With a smaller share of the critical path, kernels do not limit the steps.
+MIN_PATH_SHARE = 0.1
 _KEY_SEPARATOR = "\u001e"
 
 
@@ -64,6 +73,7 @@ class Roofline(DeclaredView, entry=VIEW):
             "summary": Figures("summary", "Rates of operators with known FLOPs", "", figures)
         }
         if answer := _answer(frame):
+            answer += _off_path(trace, params)
             payloads["answer"] = Notices("answer", "Roofline", "answer", answer)
         if chart := _chart(frame, trace, work):
             payloads["chart"] = chart
@@ -82,7 +92,7 @@ def _table(trace: TraceTable, work: OperatorWork) -> tuple[Frame, int]:
     data = {
         "name": trace.strings.take(name[groups.first]),
         "input_shape": trace.strings.take(shape[groups.first]),
-        "number_format": pa.array(NUMBER_FORMATS, pa.string()).take(work.number_format[groups.first]),
+        "number_format": pa.array(FORMAT_TITLES, pa.string()).take(work.number_format[groups.first]),
         "work_calls": pa.array(groups.sum(work.count)),
         "work_kernel_ns": pa.array(groups.sum(work.kernel_ns)),
         "gflops": pa.array(sums.flops / 1e9),
@@ -162,7 +172,7 @@ def _limits(work: OperatorWork, low: float, high: float) -> list[Limit]:
     for at in some.first.tolist():
         flops, moved = float(work.peak_flops[at]), float(work.peak_bytes[at])
         if not math.isnan(flops + moved):
-            name = NUMBER_FORMATS[work.number_format[at]] if work.is_matrix[at] else "other operators"
+            name = FORMAT_TITLES[work.number_format[at]] if work.is_matrix[at] else "other operators"
             formats.setdefault((flops, moved), set()).add(name)
     limits = []
     for (flops, moved), names in sorted(formats.items(), reverse=True):
@@ -185,6 +195,21 @@ def _answer(frame: Frame) -> list[Notice]:
     )
     values = {key: row[key] for key in ("name", "work_kernel_ns", "peak_ratio")}
     return [Notice("roofline", "info", text, "", METRICS.measured(**values))]
+
+
+def _off_path(trace: TraceTable, params: Params) -> list[Notice]:
+    """Returns a sentence if faster kernels hardly shorten the steps."""
+    at = chosen_steps(trace, params.steps)
+    if not at:
+        return []
+    path = critical_time(trace)
+    mine = np.isin(path.step, at)
+    total = int(path.ns[mine].sum())
+    ratio = int(path.ns[mine & (path.part == PathPart.COMPUTE)].sum()) / total if total else 1.0
+    if ratio >= MIN_PATH_SHARE:
+        return []
+    text = "Faster kernels hardly shorten the steps: kernels are {critical_kernel_ratio} of the critical path."
+    return [Notice("off_critical_path", "info", text, "", METRICS.measured(critical_kernel_ratio=ratio))]
 
 
 def _notes(trace: TraceTable, above: int) -> list[Notice]:
