@@ -108,7 +108,11 @@ def savings(trace: TraceTable, steps: Steps, changes: Sequence[Change], assume: 
     if not len(steps.label) or not changes:
         return np.zeros(len(changes), np.int64)
     length = int((steps.end_ns - steps.start_ns).sum())
-    return np.minimum(_gained(trace, steps, changes, assume), length)
+    found = _gained(trace, steps, changes, assume)
+    if assume == Assumption.HIGH and len(np.unique(hardware_streams(trace).of[covered_work(trace)])) > 1:
+        # An assumed wait can delay work or bring it forward, so neither replay alone is an upper bound.
+        found = np.maximum(found, _gained(trace, steps, changes, Assumption.HIGH_WITH_SPACE))
+    return np.minimum(found, length)
 
 
 def _upper_bound(trace: TraceTable, steps: Steps, changes: Sequence[Change], elsewhere: Int64, known: Int64) -> Int64:
@@ -139,14 +143,6 @@ def _outside_known_steps(trace: TraceTable, steps: Steps, change: Change) -> Cha
 
 def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], assume: Assumption) -> Int64:
     """Returns the time saved by each change, in nanoseconds; negative if the change costs time."""
-    found = _replayed(trace, steps, changes, assume)
-    if assume == Assumption.HIGH and len(np.unique(hardware_streams(trace).of[covered_work(trace)])) > 1:
-        # An assumed wait can delay work or bring it forward, so neither replay alone is an upper bound.
-        found = np.maximum(found, _replayed(trace, steps, changes, Assumption.HIGH_WITH_SPACE))
-    return found
-
-
-def _replayed(trace: TraceTable, steps: Steps, changes: Sequence[Change], assume: Assumption) -> Int64:
     every = trace.steps
     if not steps.recorded or len(steps.label) == len(every.label):
         return _time_saved(trace, steps, changes, assume, repeats=False)
