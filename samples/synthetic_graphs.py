@@ -7,6 +7,8 @@ such a trace has to find that out from what it holds: annotations beside the ker
 capture beside it, the step that ran as usual, or nothing. The clocks, threads, streams and the form of the file are
 those of `gpu_training`.
 
+In one file: the model, its capture and its replays share the clocks and kernels of one process.
+
 Nothing here was recorded. Numbers of calls (`cbid`, `cid`) that no recording shows are invented as well; so are
 the names `capture_traces/bs_<batch>.pt.trace.json.gz`.
 

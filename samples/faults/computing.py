@@ -257,7 +257,7 @@ class MatrixAlignment(_Products):
 
 @fault("slow_matrix_products")
 class SlowMatrixProducts(Faulty):
-    """Products with 144 tiles take two rounds of all SMs. Mended, as many tiles in products of one full round each."""
+    """Products with 144 tiles take two rounds of all SMs. The mended program has the same tiles in products of 132."""
 
     side, depth = 128, 8_192
     calls = 11

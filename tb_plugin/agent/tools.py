@@ -1,4 +1,7 @@
-"""Answers of the tools, as JSON of at most 8 kB."""
+"""Answers of the tools, as JSON of at most 8 kB.
+
+In one file: the tools share how they open, cut and link.
+"""
 
 from __future__ import annotations
 

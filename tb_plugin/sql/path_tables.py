@@ -38,7 +38,7 @@ def _pieces(trace: TraceTable) -> _Pieces:
 
 CRITICAL_PATH: SqlTable[_Pieces] = SqlTable(
     "critical_path",
-    "time range of the critical path, or of a step outside of it",
+    "time range of a step: on the critical path, or unexplained",
     of_trace(_pieces),
     (
         C("step", "", "step", lambda at: coded(at.path.step, at.trace.steps.label)),

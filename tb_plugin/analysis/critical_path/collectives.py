@@ -27,7 +27,7 @@ class PathsTo(msgspec.Struct, frozen=True, eq=False):
 
 
 def paths_to_collectives(trace: TraceTable, rows: Int64) -> tuple[PathsTo, PathsTo]:
-    """Returns the path to the start of each collective (device row), and to the end of each step.
+    """Returns the paths to the starts of the collectives ``rows``, and the paths to the ends of the steps.
 
     Collectives outside of the steps have an empty path.
     """

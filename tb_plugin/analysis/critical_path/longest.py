@@ -63,7 +63,7 @@ class LongestPaths(msgspec.Struct, frozen=True, eq=False):
     """For each step, the time that the longest path does not explain."""
     path: Path
     goal: Int64
-    """Chain on which the longest path of each step ends."""
+    """For each step, the chain at the end of the longest path."""
     windows: Windows
     _chains: int
     _moments: Int64
@@ -133,7 +133,7 @@ class _Order(msgspec.Struct, frozen=True, eq=False):
 
 
 def longest_paths(graph: Graph, windows: Windows) -> LongestPaths:
-    """Returns the longest path of each step, with the lags before and after each time."""
+    """Returns the longest path of each step, and what is needed to compute slack."""
     links, step = _inside(graph.links, windows)
     starts = windows.start_ns[step]
     known = [*graph.lags, int(links.tail.max(initial=0)), int(links.head.max(initial=0))]
@@ -262,7 +262,7 @@ def _path(
     goals: list[int],
     chains: int,
 ) -> Path:
-    """Walks back from the end of each step, over the dependencies that gave the smallest lag."""
+    """Follows the dependencies with the smallest lag, backward from the end of each step."""
     reached: dict[int, tuple[list[int], list[int]]] = {}
     for chain, operation, link in zip(
         chain_of[1][changes].tolist(), order.head[changes].tolist(), changes.tolist(), strict=True

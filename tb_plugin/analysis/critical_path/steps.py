@@ -81,7 +81,7 @@ def paths_of_steps(trace: TraceTable) -> LongestPaths:
 
 
 def runs_of_steps(trace: TraceTable) -> Int64:
-    """Returns the number of the run of each step. A run ends where the next step starts later than the step ends."""
+    """Returns the run number of each step. The steps of a run follow each other without a gap."""
     steps = trace.steps
     return np.cumsum(np.append(0, steps.start_ns[1:] > steps.end_ns[:-1]))[: len(steps.label)]
 
@@ -139,7 +139,7 @@ def _last_chains(trace: TraceTable) -> tuple[tuple[int, ...], ...]:
 def critical_time(trace: TraceTable) -> CriticalTime:
     """Returns the time of all steps by event: the critical path, and the time that it does not explain.
 
-    The pieces of each step add up to the step.
+    The durations of the pieces of a step add up to the step time.
     """
     paths = critical_paths(trace)
     path, graph = paths.path, dependencies(trace)

@@ -1,4 +1,7 @@
-"""The summary sentence of the Overview: the bottleneck of the program."""
+"""The summary sentence of the Overview: the bottleneck of the program.
+
+In one file: the order of the cases decides which sentence applies.
+"""
 
 from __future__ import annotations
 
