@@ -46,6 +46,17 @@ def _applies(model: Any) -> Missing | None:
     return None
 
 
+def missing_steps(trace: Any) -> Missing | None:
+    """Returns why a view of the work in the steps of a trace does not apply; None if it does."""
+    from tb_plugin.model.trace.schema import EventKind, of_kind
+
+    if not of_kind(trace.kind, EventKind.OPERATOR, EventKind.KERNEL).any():
+        return Missing("The trace contains no operators and no kernels.", trace.recorder.todo("view.operators"))
+    if not len(trace.steps.label):
+        return Missing("The trace has no steps.", trace.recorder.todo("steps_missing"))
+    return None
+
+
 class ViewEntry:
     """Declaration of a view: ``VIEW = ViewEntry(__name__, ...)`` in ``views/<id>/__init__.py``.
 

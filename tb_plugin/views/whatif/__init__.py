@@ -5,19 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tb_plugin.analysis.base import Missing, Traits
-from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText, missing_steps
 
 if TYPE_CHECKING:
     from tb_plugin.model.trace.table import TraceTable
 
 
 def _missing(trace: TraceTable) -> Missing | None:
-    from tb_plugin.model.trace.schema import EventKind, of_kind
-
-    if not of_kind(trace.kind, EventKind.OPERATOR, EventKind.KERNEL).any():
-        return Missing("The trace contains no operators and no kernels.", trace.recorder.todo("view.operators"))
-    if not len(trace.steps.label):
-        return Missing("The trace has no steps.", trace.recorder.todo("steps_missing"))
+    if (found := missing_steps(trace)) is not None:
+        return found
     if not trace.report.complete:
         return Missing("The file is truncated, so the end of the last step is unknown.", "")
     return None
