@@ -175,9 +175,11 @@ export class TimelineEngine extends TimelineViewport {
     this.redraw()
   }
 
+  /** Entries get different colours once their events are loaded: a link gives the same colours again. */
   legend(most: number): LegendEntry[] {
     const { colors } = this.scene
     const entries = legendOf(this.scene, most)
+    if (!this.isLoaded(this.visibleTiles())) return entries
     if (!colors.distinguish(entries.map(({ key }) => key))) return entries
     this.redraw()
     return entries.map((entry) => ({ ...entry, color: colors.ofEntry(entry.key) }))
@@ -278,10 +280,8 @@ export class TimelineEngine extends TimelineViewport {
     this.report()
     const { scene, model } = this
     const { view, level } = scene
-    const groups = new Set<number>()
-    for (const { track } of [...visibleTracks(scene, true), ...visibleTracks(scene, false)])
-      if (track.kind === 'lane') groups.add(model.lanes[track.lane].group)
-    const now = model.tiles(level, groups, view)
+    const groups = this.visibleGroups()
+    const now = this.visibleTiles()
     const span = view.end - view.start
     const around = { start: view.start - span, end: view.end + span }
     const coarser = Math.min(level + 1, model.head.levels.length - 1)
@@ -291,12 +291,23 @@ export class TimelineEngine extends TimelineViewport {
       ...model.tiles(model.head.levels.length - 1, groups, view),
     ]
     model.store.want([...now, ...ahead.slice(0, AHEAD)])
-    if (
-      now.length > 0 &&
-      performance.getEntriesByName(DRAWN).length === 0 &&
-      now.every((tile) => model.store.has(tile))
-    )
+    if (now.length > 0 && performance.getEntriesByName(DRAWN).length === 0 && this.isLoaded(now))
       performance.mark(DRAWN)
+  }
+
+  private visibleGroups(): Set<number> {
+    const groups = new Set<number>()
+    for (const { track } of [...visibleTracks(this.scene, true), ...visibleTracks(this.scene, false)])
+      if (track.kind === 'lane') groups.add(this.model.lanes[track.lane].group)
+    return groups
+  }
+
+  private visibleTiles(): TileKey[] {
+    return this.model.tiles(this.scene.level, this.visibleGroups(), this.scene.view)
+  }
+
+  private isLoaded(tiles: readonly TileKey[]): boolean {
+    return tiles.every((tile) => this.model.store.has(tile))
   }
 
   private report(): void {

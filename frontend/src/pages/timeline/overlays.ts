@@ -40,6 +40,8 @@ const CHART_COLOR: Record<string, string> = {
 export interface TimelineOverlays {
   extras: Overlays
   selected: Spot | null
+  /** No chart or selected event is still to come that moves the tracks. */
+  isPlaced: boolean
   searchHits: {
     total: number | null
     inSight: number | null
@@ -74,12 +76,12 @@ export function useOverlays(
 ): TimelineOverlays & PathOverlay {
   const route = useRoute()
   const window: Query = useMemo(() => ({ ...profile, start_ns: view.start, end_ns: view.end }), [profile, view])
-  const { spot: selected, arrows: chain } = useSelectedEvent(profile, event)
+  const { spot: selected, arrows: chain, busy: seeks } = useSelectedEvent(profile, event)
   const inView = flowsOf(useView('flows', { ...window, most: ARROWS }, route.flows === '1').data, route.flows === '1')
   const gaps = useGaps(window, view, hasDevices && route.gaps === '1')
   const { path, isEmpty, goPath } = usePath(profile, window, view, route.path === '1', reveal)
   // Overlays computed from all events wait for the events.
-  const counters = useCounters(profile, view, route.charts ?? '', route.search ?? '', drawn)
+  const { counters, busy: counts } = useCounters(profile, view, route.charts ?? '', route.search ?? '', drawn)
   const { hits, marks, found, go, highlight } = useHits(profile, window, view, event, reveal)
   const arrows = useMemo(() => [...chain, ...arrowsOf(inView)], [chain, inView])
   const bookmarks = useMemo(() => readBookmarks(route.bookmarks), [route.bookmarks])
@@ -92,15 +94,17 @@ export function useOverlays(
   if (inView && inView.hidden > 0)
     notes.push(`${inView.total.toLocaleString('en-US')} arrows hidden: zoom in, or select an event`)
   if (isEmpty) notes.push('no critical path in this time range')
-  return { extras, selected, searchHits: found, matches: highlight.matches, notes, go, goPath }
+  const isPlaced = drawn && !seeks && !counts
+  return { extras, selected, isPlaced, searchHits: found, matches: highlight.matches, notes, go, goPath }
 }
 
 export function useSelectedEvent(
   profile: Query,
   event: number | null,
-): { spot: Spot | null; arrows: readonly Arrow[] } {
-  const chain = flowsOf(useView('flows', { ...profile, event: event ?? '' }, event !== null).data, event !== null)
-  return useMemo(() => ({ spot: spotOf(chain, event), arrows: arrowsOf(chain) }), [chain, event])
+): { spot: Spot | null; arrows: readonly Arrow[]; busy: boolean } {
+  const { data, busy } = useView('flows', { ...profile, event: event ?? '' }, event !== null)
+  const chain = flowsOf(data, event !== null)
+  return useMemo(() => ({ spot: spotOf(chain, event), arrows: arrowsOf(chain), busy }), [chain, event, busy])
 }
 
 const flowsOf = (view: View | null, wanted: boolean): Flows | null => {
@@ -174,14 +178,16 @@ function useCounters(
   charts: string,
   search: string,
   ready: boolean,
-): Overlays['counters'] {
+): { counters: Overlays['counters']; busy: boolean } {
   const margin = Math.round((view.end - view.start) / 4)
   const asked = { ...profile, start_ns: view.start - margin, end_ns: view.end + margin, width: PIXELS }
-  const payload = useView('counters', asked, ready && charts !== 'none').data?.payloads.counters
-  return useMemo(() => {
+  const { data, busy } = useView('counters', asked, ready && charts !== 'none')
+  const payload = data?.payloads.counters
+  const counters = useMemo(() => {
     if (charts === 'none' || payload?.kind !== 'counters') return null
     return seriesOf(payload, charts === 'all', matcher(search))
   }, [payload, charts, search])
+  return { counters, busy }
 }
 
 function seriesOf(

@@ -111,7 +111,7 @@ function Page(
   // Without visible lanes there are no events to wait for.
   const ready = drawn || arrangeLanes(model.lanes, tracks.arrangement).order.length === 0
   const hasDevices = model.head.busy_is_device
-  const { extras, selected, searchHits, matches, notes, go, goPath } = useOverlays(
+  const { extras, selected, isPlaced, searchHits, matches, notes, go, goPath } = useOverlays(
     profile,
     view,
     event,
@@ -153,11 +153,6 @@ function Page(
   const holds = useMemo(() => recordedKinds(model.head), [model])
   const [legend, setLegend] = useState(NO_LEGEND)
   const hasLegend = colors === 'class' ? classes !== null : colors !== 'kind'
-  // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
-  useEffect(
-    () => setLegend((hasLegend && engine.current?.legend(KEY)) || NO_LEGEND),
-    [view, colors, classes, busy, tracks, isText, theme],
-  )
   // A link may name an event, a window or both; the event's row must be visible.
   const anywhere = route.start_ns === undefined
   const arrived = useRef(false)
@@ -167,6 +162,10 @@ function Page(
     if (anywhere || (!arrived.current && isShown)) engine.current?.reveal(selected, 'pan')
     arrived.current = true
   }, [selected, anywhere, view, engine])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
+  useEffect(() => {
+    if (isPlaced || !hasLegend) setLegend((hasLegend && engine.current?.legend(KEY)) || NO_LEGEND)
+  }, [view, colors, classes, busy, isPlaced, tracks, isText, theme])
   const goTo = (next: number, at: Range & Partial<Spot>) => {
     engine.current?.reveal(at)
     setRoute({ event: String(next) })
