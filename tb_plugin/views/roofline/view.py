@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part
+from tb_plugin.analysis.critical_path.steps import PHRASES, critical_time
 from tb_plugin.analysis.critical_path.steps import Part as PathPart
-from tb_plugin.analysis.critical_path.steps import critical_time
 from tb_plugin.analysis.metrics import CHOSEN, CHOSEN_STEPS, PER_STEP, SHARED, SUM, define
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -43,14 +43,20 @@ METRICS = SHARED.adding(
     define(
         CHOSEN_STEPS,
         "ratio",
-        {"critical_kernel_ratio": ("Kernels on the path", "Kernels on the critical path divided by step time.")},
+        {
+            "critical_kernel_ratio": ("Kernels on the path", "Kernels on the critical path divided by step time."),
+            "critical_other_ratio": (
+                "Longest other part",
+                "Longest other part of the critical path divided by step time.",
+            ),
+        },
     ),
 )
 # Rows with the most kernel time that the chart shows.
 MAX_DOTS = 200
 MIN_DOT_SHARE = 0.001
-# With a smaller share of the critical path, kernels do not limit the steps.
-MIN_PATH_SHARE = 0.1
+# With a smaller share of the critical path, something else limits the steps more than kernels.
+MIN_PATH_SHARE = 0.5
 _KEY_SEPARATOR = "\u001e"
 
 
@@ -198,18 +204,24 @@ def _answer(frame: Frame) -> list[Notice]:
 
 
 def _off_path(trace: TraceTable, params: Params) -> list[Notice]:
-    """Returns a sentence if faster kernels hardly shorten the steps."""
+    """Returns a sentence if kernels are the smaller part of the critical path."""
     at = chosen_steps(trace, params.steps)
     if not at:
         return []
     path = critical_time(trace)
     mine = np.isin(path.step, at)
-    total = int(path.ns[mine].sum())
-    ratio = int(path.ns[mine & (path.part == PathPart.COMPUTE)].sum()) / total if total else 1.0
-    if ratio >= MIN_PATH_SHARE:
+    ns = np.bincount(path.part[mine], path.ns[mine], len(PathPart))
+    explained = [part for part in PHRASES if part != PathPart.COMPUTE]
+    longest = max(explained, key=lambda part: ns[part])
+    if not ns[longest] or ns[PathPart.COMPUTE] >= MIN_PATH_SHARE * ns.sum():
         return []
-    text = "Faster kernels hardly shorten the steps: kernels are {critical_kernel_ratio} of the critical path."
-    return [Notice("off_critical_path", "info", text, "", METRICS.measured(critical_kernel_ratio=ratio))]
+    text = (
+        f"Kernels are {{critical_kernel_ratio}} of the critical path; {{critical_other_ratio}} is {PHRASES[longest]}."
+    )
+    figures = METRICS.measured(
+        critical_kernel_ratio=float(ns[PathPart.COMPUTE] / ns.sum()), critical_other_ratio=float(ns[longest] / ns.sum())
+    )
+    return [Notice("off_critical_path", "info", text, "", figures)]
 
 
 def _notes(trace: TraceTable, above: int) -> list[Notice]:
