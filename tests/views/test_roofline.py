@@ -283,7 +283,7 @@ def test_recordings(path, least):
 
 def test_kernels_that_do_not_limit_the_steps():
     """A short kernel of a slow operator is not worth an optimization; a long one is."""
-    for dur, ratio in ((20, 0.02), (5_000, None)):
+    for dur, ratio in ((20, 0.0), (5_000, None)):
         builder = trace().device(0, name=H100, computeMajor=9).step(0, 0, 1000)
         shapes, types = [[1024, 1024], [1024, 1024]], ["c10::BFloat16"] * 2
         builder.op("aten::mm", 0, 990, shapes=shapes, **{"Input type": types}).launches(kernel("g", dur), at=900, dur=5)
@@ -296,5 +296,5 @@ def test_kernels_that_do_not_limit_the_steps():
             )
             assert {figure.metric.key: round(figure.value, 2) for figure in said[0].figures} == {
                 "critical_kernel_ratio": ratio,
-                "critical_other_ratio": 0.9,
+                "critical_other_ratio": 0.98,
             }
