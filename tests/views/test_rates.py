@@ -182,6 +182,16 @@ def test_the_utilization_needs_known_flops_and_peaks() -> None:
     assert "mfu" not in figures(found.payloads["headline"])
 
 
+def test_all_views_leave_out_collectives_and_kernels_without_a_launch() -> None:
+    builder = two_steps(rest_us=100)
+    builder.op("c10d::allreduce_", 1300, 8).launches(kernel("ncclDevKernel_AllReduce", 5000, 1400))
+    table = on_h100(builder.on_device(kernel("unlaunched", 7000, 3000)))
+    expected = 1100 / 1200
+    assert figures(part(table, "roofline").payloads["summary"])["covered_ratio"] == pytest.approx(expected)
+    (mfu,) = [each for each in part(table, "overview").payloads["headline"].figures if each.metric.key == "mfu"]
+    assert mfu.note == "92 % of kernel time covered, without communication"
+
+
 def test_several_devices_share_the_step() -> None:
     builder = trace().step(1, 0, 1000)
     product(builder, 10, 200, 4096)

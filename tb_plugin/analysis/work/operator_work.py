@@ -83,12 +83,18 @@ class OperatorWork(msgspec.Struct, frozen=True, eq=False):
         return np.maximum(self.compute_ns, self.memory_ns)
 
 
+def launched_computation(trace: TraceTable, kernels: Int64) -> Bool:
+    """Returns whether each kernel is no collective and has a recorded launch. Only such kernels can have known work."""
+    found: Bool = ~trace.is_collective[kernels] & (trace.launch[kernels] != MISSING)
+    return found
+
+
 @cached_by_argument
 def operator_work(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "", pattern: str = "") -> OperatorWork:
     """Returns the work of the selected calls. Raises BadRequest for an unknown step or phase."""
     selection = select_rows(trace, steps, phase, pattern)
     kernels = selection.of(trace, EventKind.KERNEL)
-    kernels = kernels[~trace.is_collective[kernels] & (trace.launch[kernels] != MISSING)]
+    kernels = kernels[launched_computation(trace, kernels)]
     some = _candidates(trace, selection.rows)
     args = trace.operators
     found = _work(
@@ -121,7 +127,7 @@ def work_with_replays(
     if not len(origins.work):
         return own
     kernels = select_rows(trace, steps, phase, pattern).of(trace, EventKind.KERNEL)
-    kernels = kernels[~trace.is_collective[kernels] & (trace.launch[kernels] != MISSING)]
+    kernels = kernels[launched_computation(trace, kernels)]
     outermost, table = _outermost_scopes(trace)
     scope = np.append(outermost, np.int32(MISSING))[origins.at(kernels)]
     scope[np.isin(kernels, own.kernel)] = MISSING

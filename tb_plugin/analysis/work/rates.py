@@ -11,7 +11,7 @@ import pyarrow as pa
 from tb_plugin.analysis.forest import Forest, with_ancestors
 from tb_plugin.analysis.metrics import CHOSEN, define
 from tb_plugin.analysis.operator_calls import Calls
-from tb_plugin.analysis.work.operator_work import OperatorWork
+from tb_plugin.analysis.work.operator_work import OperatorWork, launched_computation
 from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import Groups, Whole, places_of, sum_by
 from tb_plugin.model.trace.schema import MISSING
@@ -191,7 +191,7 @@ def kernel_work(trace: TraceTable, work: OperatorWork, kernels: Int64, of: Whole
     def total(values: Float64) -> Float64:
         return np.bincount(groups, values[call] * part, count).astype(np.float64)
 
-    counted = (of != MISSING) & ~trace.is_collective[kernels] & (trace.launch[kernels] != MISSING)
+    counted = (of != MISSING) & launched_computation(trace, kernels)
     total_ns = sum_by(of[counted], trace.dur_ns[kernels[counted]], count).astype(np.float64)
     return msgspec.structs.replace(calls.each(total), total_ns=total_ns)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from tb_plugin.analysis.recomputation import recomputations
 from tb_plugin.analysis.selection import chosen_steps, select_rows, steps_of_rows
 from tb_plugin.analysis.step_shares import StepShares
-from tb_plugin.analysis.work.operator_work import operator_work
+from tb_plugin.analysis.work.operator_work import launched_computation, operator_work
 from tb_plugin.analysis.work.rates import nullable
 from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import sum_by
@@ -70,7 +70,7 @@ class ModelFlops(msgspec.Struct, frozen=True, eq=False):
 def model_flops(trace: TraceTable, steps: tuple[str, ...] | None, breakdown: StepShares) -> ModelFlops:
     """Returns the utilization of the steps in ``breakdown``."""
     kernels = select_rows(trace, steps).of(trace, EventKind.KERNEL)
-    kernels = kernels[~trace.is_collective[kernels] & (trace.launch[kernels] != MISSING)]
+    kernels = kernels[launched_computation(trace, kernels)]
     work = operator_work(trace, steps)
     count = len(breakdown.label)
     place = np.full(len(trace.steps.label) + 1, MISSING, np.int64)  # the last entry is for events outside steps
