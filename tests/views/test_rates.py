@@ -77,7 +77,7 @@ def test_number_formats_with_and_without_a_peak_in_one_row() -> None:
 
 def test_above_the_peak_and_without_devices_no_share_is_shown() -> None:
     found = row(on_h100(product(trace(), 0, 100, 4096)), "operators", "operators", name="aten::mm")
-    assert (found["peak_ratio"], found["bound"]) == (None, None)
+    assert (found["peak_ratio"], found["bound"]) == (None, "above peak")
     unknown = row(product(trace(), 0, 200, 4096).device(0, name="Future GPU").table(), "operators", name="aten::mm")
     assert unknown["tflops_per_second"] > 0
     assert (unknown["peak_ratio"], unknown["bound"]) == (None, None)

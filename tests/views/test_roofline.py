@@ -13,7 +13,7 @@ from tb_plugin.analysis.work import formulas
 from tb_plugin.analysis.work.formulas import work_of
 from tb_plugin.analysis.work.inputs import Work
 from tb_plugin.registry import analysis_by_id
-from tests.builders import figures, kernel, model, part, trace
+from tests.builders import TraceBuilder, figures, kernel, model, part, trace
 from tests.depth import needs_time
 
 F32, F16, BF16, FP8, I64 = "float", "c10::Half", "c10::BFloat16", "c10::Float8_e4m3fn", "long int"
@@ -213,7 +213,7 @@ def test_only_the_outermost_call_counts_and_collectives_do_not():
 def test_above_the_peak_no_share_is_shown():
     found, rows = roofline(product(trace(), 0, 100, 4096))
     row = rows["aten::mm"]
-    assert (row["peak_ratio"], row["bound"]) == (None, None)
+    assert (row["peak_ratio"], row["bound"]) == (None, "above peak")
     assert row["tflops_per_second"] > 989
     assert figures(found.payloads["summary"])["peak_ratio"] is None
     assert [notice.rule for notice in found.payloads["notes"].notices] == ["above_peak"]
@@ -224,6 +224,8 @@ def test_an_unknown_device_has_rates_without_peaks():
     assert rows["aten::mm"]["tflops_per_second"] > 0
     assert (rows["aten::mm"]["peak_ratio"], rows["aten::mm"]["bound"]) == (None, None)
     assert [notice.rule for notice in found.payloads["notes"].notices] == ["no_peaks"]
+    found, _ = roofline(product(trace(), 0, 2_000, 4096), name="")
+    assert [notice.rule for notice in found.payloads["notes"].notices] == ["no_device_name"]
 
 
 def test_an_unknown_peak_costs_its_own_call_only():
@@ -281,20 +283,57 @@ def test_recordings(path, least):
     assert "notes" not in found.payloads  # no row is above the peak
 
 
-def test_kernels_that_do_not_limit_the_steps():
-    """A short kernel of a slow operator is not worth an optimization; a long one is."""
-    for dur, ratio in ((20, 0.0), (5_000, None)):
-        builder = trace().device(0, name=H100, computeMajor=9).step(0, 0, 1000)
-        shapes, types = [[1024, 1024], [1024, 1024]], ["c10::BFloat16"] * 2
-        builder.op("aten::mm", 0, 990, shapes=shapes, **{"Input type": types}).launches(kernel("g", dur), at=900, dur=5)
-        answers = part(builder.table(), "roofline").payloads["answer"].notices
-        said = [notice for notice in answers if notice.rule == "off_critical_path"]
-        assert len(said) == (ratio is not None)
-        if said:
-            assert said[0].text == (
-                "Kernels are {critical_kernel_ratio} of the critical path; {critical_other_ratio} is in operators on the CPU."
-            )
-            assert {figure.metric.key: round(figure.value, 2) for figure in said[0].figures} == {
-                "critical_kernel_ratio": ratio,
-                "critical_other_ratio": 0.98,
-            }
+def answers(builder: TraceBuilder) -> dict[str, tuple[str, dict[str, object]]]:
+    found = part(builder.device(0, name=H100, computeMajor=9).table(), "roofline").payloads["answer"].notices
+    return {each.rule: (each.text, {figure.metric.key: figure.value for figure in each.figures}) for each in found}
+
+
+def test_the_operator_that_loses_most_is_a_sum_over_its_shapes():
+    builder = product(product(product(trace(), 0, 200, 4096), 500, 210, 4096), 1_000, 40, 1024)
+    builder.op("aten::add", 2_000, 8, shapes=[[1 << 20]] * 2, **{"Input type": [F32] * 2})
+    _, values = answers(builder.launches(kernel("add", 90, 2_010)))["roofline"]
+    # The sum loses 86 us, more than each product.
+    assert values == {
+        "name": "aten::mm",
+        "work_lost_ns": round(450_000 - 2 * (2 * 4096**3 + 1024**3) / 989e3),
+        "work_kernel_ns": 450_000,
+    }
+
+
+def test_kernels_without_known_flops():
+    builder = product(trace(), 0, 200, 4096)
+    builder.op("custom::norm", 500, 8).launches(kernel("layer_norm", 100, 510))
+    builder.op("custom::moe", 700, 8).launches(kernel("fused_moe_kernel", 700, 710))
+    found = answers(builder)
+    assert list(found) == ["limit_of_steps", "uncovered", "roofline"]
+    assert found["uncovered"][1] == {"uncovered_ratio": 0.8, "uncovered_class": "MoE", "uncovered_class_ratio": 0.7}
+    # One percent of the kernel time does not say which operator is the furthest from its peak.
+    builder.op("custom::moe", 2_000, 8).launches(kernel("fused_moe_kernel", 19_000, 2_010))
+    assert "roofline" not in answers(builder)
+
+
+@pytest.mark.parametrize(
+    ("dur", "ratios", "last"),
+    [
+        # A short kernel of a slow operator is not worth an optimization.
+        (20, {"critical_other_ratio": 1.0, "critical_kernel_ratio": 0.0}, "hardly shorten the steps."),
+        # The operator calls the launch after 905 us, and the step takes 1,305 us.
+        (400, {"critical_other_ratio": 0.69, "critical_kernel_ratio": 0.31}, "is in kernels."),
+        (5_000, None, ""),
+    ],
+)
+def test_kernels_that_do_not_limit_the_steps(dur, ratios, last):
+    builder = trace().step(0, 0, 1000)
+    shapes, types = [[1024, 1024], [1024, 1024]], ["c10::BFloat16"] * 2
+    builder.op("aten::mm", 0, 990, shapes=shapes, **{"Input type": types}).launches(kernel("g", dur), at=900, dur=5)
+    text, values = answers(builder).get("limit_of_steps", ("", None))
+    assert ratios == (values and {key: round(value, 2) for key, value in values.items()})
+    assert text.endswith(last)
+    assert not text or "{critical_other_ratio} of the critical path is on the CPU" in text
+
+
+def test_communication_that_limits_the_steps():
+    builder = product(trace().step(0, 0, 300), 0, 200, 4096)
+    builder.op("c10d::allreduce_", 20, 5).launches(kernel("ncclDevKernel_AllReduce_Sum_f32", 790, 205))
+    text, _ = answers(builder)["limit_of_steps"]
+    assert "{critical_other_ratio} of the critical path is in communication" in text

@@ -5,11 +5,9 @@ import type { Query } from '../api/client'
 import type { Table, View } from '../api/payloads'
 import type { Row } from '../lib/tableRows'
 import { type Resource, useView } from '../state/data'
-import { followLink } from '../state/links'
-import { LinkButton } from '../widgets/basics'
 import { FigureList, Headline } from '../widgets/figures'
 import { rowFigures, StackBlock } from './detailBlock'
-import { Answers, HeadlineCard, NoticesCard, todoOf } from './headlineCard'
+import { Answers, evidenceOf, HeadlineCard, NoticesCard, todoOf } from './headlineCard'
 import { payloadByName } from './payloadByName'
 import { TablePage } from './tablePage'
 import type { Group } from './tableSection'
@@ -55,12 +53,10 @@ function Top({ view, action, isDone = false }: { view: View; action?: ReactNode;
         <HeadlineCard label={figures.title} className={css.head} below>
           <Answers
             view={view}
-            add={({ evidence, todo, ...notice }) => (
+            add={(notice) => (
               <>
-                {!isDone && todoOf({ ...notice, evidence, todo })}{' '}
-                {evidence && (
-                  <LinkButton onClick={() => followLink(evidence)}>{evidence.text || 'Show evidence'}</LinkButton>
-                )}
+                {!isDone && todoOf(notice)}
+                {evidenceOf(notice)}
               </>
             )}
           />

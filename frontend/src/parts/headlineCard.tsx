@@ -3,7 +3,7 @@ import type { ComponentProps, ReactNode } from 'react'
 import type { Notice, Severity, View } from '../api/payloads'
 import type { Scale } from '../lib/format'
 import { followLink } from '../state/links'
-import { Card } from '../widgets/basics'
+import { Card, LinkButton } from '../widgets/basics'
 import { Headline } from '../widgets/figures'
 import { NoticeList, Sentence } from '../widgets/notices'
 import { payloadByName } from './payloadByName'
@@ -45,6 +45,15 @@ export const Answers = (props: { view: View; scale?: Scale; add?: (notice: Notic
 /** The advice of a notice, after its text. */
 export const todoOf = (notice: Notice) =>
   notice.todo && [' ', <Sentence key="todo" notice={notice} text={notice.todo} />]
+
+/** A link to the evidence of a notice. */
+export const evidenceOf = ({ evidence }: Notice) =>
+  evidence && [
+    ' ',
+    <LinkButton key="evidence" onClick={() => followLink(evidence)}>
+      {evidence.text || 'Show evidence'}
+    </LinkButton>,
+  ]
 
 /** A view's answer, and below it its headline figures. */
 export function SummaryCard(props: { view: View; add?: (notice: Notice) => ReactNode; children?: ReactNode }) {

@@ -45,20 +45,6 @@ class Part(IntEnum):
     """Not on the path: no recorded work explains this time."""
 
 
-PHRASES = {
-    Part.COMPUTE: "in kernels",
-    Part.COMMUNICATION: "in communication",
-    Part.COPY: "in copies",
-    Part.BETWEEN_KERNELS: "between kernels",
-    Part.LAUNCH: "in launches",
-    Part.DATA_LOADING: "in data loading",
-    Part.OPERATOR: "in operators on the CPU",
-    Part.RUNTIME: "in runtime calls",
-    Part.PYTHON: "in other CPU work",
-    Part.UNRECORDED: "in unrecorded work",
-}
-
-
 class CriticalTime(msgspec.Struct, frozen=True, eq=False):
     """Time on the critical path, one value per piece: a time range of one event."""
 

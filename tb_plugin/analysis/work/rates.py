@@ -34,7 +34,8 @@ METRICS = {
         {
             "bound": (
                 "Limited by",
-                "compute or memory; below 30 % of both: short (kernels below 5 µs per call) or neither.",
+                "compute or memory; below 30 % of both: short (kernels below 5 µs per call) or neither; above 105 %: "
+                "above peak (cached data, or an error of the formula or a clock).",
             )
         },
     ),
@@ -73,8 +74,12 @@ class WorkSums(msgspec.Struct, frozen=True, eq=False):
     def peak_ratio(self) -> Float64:
         """Returns the least time divided by the kernel time. NaN above 105 %, or if no peak rate is known."""
         found = _divided(self.least_ns, self.peak_kernel_ns)
-        found[found > MAX_PEAK_RATIO] = np.nan
+        found[self.is_above_peak] = np.nan
         return found
+
+    @property
+    def is_above_peak(self) -> Bool:
+        return self.least_ns > MAX_PEAK_RATIO * self.peak_kernel_ns
 
 
 def work_sums(work: OperatorWork) -> WorkSums:
@@ -228,4 +233,5 @@ def _bounds(sums: WorkSums, ratio: Float64) -> list[str | None]:
     words = np.where(sums.compute_ns > sums.memory_ns, "compute", "memory")
     words = np.where(is_far, "neither", words)
     words = np.where(is_far & (sums.kernel_ns < SHORT_NS * sums.calls), "short", words)
-    return [None if no else str(word) for word, no in zip(words, np.isnan(ratio), strict=True)]
+    words = np.where(sums.is_above_peak, "above peak", words)
+    return [None if no else str(word) for word, no in zip(words, np.isnan(ratio) & ~sums.is_above_peak, strict=True)]

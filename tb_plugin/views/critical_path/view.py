@@ -8,7 +8,7 @@ import pyarrow as pa
 from tb_plugin.analysis.backward import forward_behind, forward_operators
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.critical_path.graph import dependencies
-from tb_plugin.analysis.critical_path.steps import PHRASES, CriticalTime, critical_time
+from tb_plugin.analysis.critical_path.steps import CriticalTime, critical_time
 from tb_plugin.analysis.critical_path.steps import Part as Kind
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.filters import EVENT
@@ -56,6 +56,19 @@ METRICS = SHARED.adding(
     define("", "text", {"critical_kind": ("Kind", "Kind of the time.")}),
     define("", "count", {"critical_inferred": ("Inferred", "Dependencies between streams, inferred from times.")}),
 )
+# Words for each kind in the answer.
+PHRASES = {
+    Kind.COMPUTE: "in kernels",
+    Kind.COMMUNICATION: "in communication",
+    Kind.COPY: "in copies",
+    Kind.BETWEEN_KERNELS: "between kernels",
+    Kind.LAUNCH: "in launches",
+    Kind.DATA_LOADING: "in data loading",
+    Kind.OPERATOR: "in operators on the CPU",
+    Kind.RUNTIME: "in runtime calls",
+    Kind.PYTHON: "in other CPU work",
+    Kind.UNRECORDED: "in unrecorded work",
+}
 NO_EVENT, NO_MODULE = "(no event)", "(no module)"
 # Kinds of time without recorded events.
 NO_EVENTS = (Kind.UNRECORDED, Kind.UNCOVERED)

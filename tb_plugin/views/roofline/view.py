@@ -6,21 +6,23 @@ import math
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Params, Part
-from tb_plugin.analysis.critical_path.steps import PHRASES, critical_time
 from tb_plugin.analysis.critical_path.steps import Part as PathPart
+from tb_plugin.analysis.critical_path.steps import critical_time
+from tb_plugin.analysis.kernel_classes import class_time, title_of
 from tb_plugin.analysis.metrics import CHOSEN, CHOSEN_STEPS, PER_STEP, SHARED, SUM, define
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.analysis.work.operator_work import FORMAT_TITLES, OperatorWork, work_with_replays
-from tb_plugin.analysis.work.rates import MAX_PEAK_RATIO, nullable, rates, work_sums
+from tb_plugin.analysis.work.operator_work import FORMAT_TITLES, OperatorWork, launched_computation, work_with_replays
 from tb_plugin.analysis.work.rates import METRICS as RATES
+from tb_plugin.analysis.work.rates import nullable, rates, work_sums
 from tb_plugin.lib.groupby import group
 from tb_plugin.lib.tables import sorted_by
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Dots, Figures, Limit, Notice, Notices, Payload, Scatter, Sort
+from tb_plugin.payloads import Dots, Figures, Limit, Link, Notice, Notices, Payload, Scatter, Sort
 from tb_plugin.settings import PEAKS
 from tb_plugin.sql.statements import with_sql
 from tb_plugin.views.roofline import VIEW
@@ -40,23 +42,43 @@ METRICS = SHARED.adding(
     define(CHOSEN, "bytes", {"moved_bytes": ("Bytes", "Inputs and outputs, counted once.", SUM)}),
     define(CHOSEN, "count", {"work_calls": ("Calls", "Calls with known FLOPs.", SUM)}),
     define(CHOSEN, "text", {"number_format": ("Format", "Number format of the inputs.")}),
+    define(CHOSEN, "ns", {"work_lost_ns": ("Lost", "Kernel time minus time at peak rates.", SUM)}),
+    define(
+        CHOSEN,
+        "ratio",
+        {
+            "uncovered_ratio": ("No FLOPs", "Share of kernel time without known FLOPs."),
+            "uncovered_class_ratio": ("Share", "Share of kernel time."),
+        },
+    ),
+    define(CHOSEN, "text", {"uncovered_class": ("Class", "Largest kernel class without known FLOPs.")}),
     define(
         CHOSEN_STEPS,
         "ratio",
         {
             "critical_kernel_ratio": ("Kernels on the path", "Kernels on the critical path divided by step time."),
-            "critical_other_ratio": (
-                "Longest other part",
-                "Longest other part of the critical path divided by step time.",
-            ),
+            "critical_other_ratio": ("Largest other part", "Another part of the critical path, divided by step time."),
         },
     ),
 )
 # Rows with the most kernel time that the chart shows.
 MAX_DOTS = 200
 MIN_DOT_SHARE = 0.001
-# With a smaller share of the critical path, something else limits the steps more than kernels.
+# With a smaller share of the critical path, something else may limit the steps.
 MIN_PATH_SHARE = 0.5
+# With a smaller share, kernels do not limit the steps.
+LOW_PATH_SHARE = 0.1
+OTHER_PARTS = {
+    "on the CPU": (PathPart.LAUNCH, PathPart.DATA_LOADING, PathPart.OPERATOR, PathPart.RUNTIME, PathPart.PYTHON),
+    "in communication": (PathPart.COMMUNICATION,),
+    "in copies": (PathPart.COPY,),
+    "between kernels": (PathPart.BETWEEN_KERNELS,),
+    "in unrecorded work": (PathPart.UNRECORDED,),
+}
+# With a smaller covered share of the kernel time, the largest class without formulas is named.
+MUCH_COVERED = 0.8
+# With a smaller covered share, no operator is named as the furthest from the peak.
+MIN_COVERED = 0.1
 _KEY_SEPARATOR = "\u001e"
 
 
@@ -78,8 +100,7 @@ class Roofline(DeclaredView, entry=VIEW):
         payloads: dict[str, Payload] = {
             "summary": Figures("summary", "Rates of operators with known FLOPs", "", figures)
         }
-        if answer := _answer(frame):
-            answer += _off_path(trace, params)
+        if answer := _answers(trace, frame, work, params):
             payloads["answer"] = Notices("answer", "Roofline", "answer", answer)
         if chart := _chart(frame, trace, work):
             payloads["chart"] = chart
@@ -128,8 +149,7 @@ def _table(trace: TraceTable, work: OperatorWork) -> tuple[Frame, int]:
         "roofline", "Rates by operator and input shape", columns, table, ("name", "input_shape", "number_format"), "name",
         Sort("work_kernel_ns", True),
     )  # fmt: skip
-    above = sums.least_ns > MAX_PEAK_RATIO * sums.peak_kernel_ns
-    return frame, int(above.sum())
+    return frame, int(sums.is_above_peak.sum())
 
 
 def _chart(frame: Frame, trace: TraceTable, work: OperatorWork) -> Scatter | None:
@@ -189,48 +209,90 @@ def _limits(work: OperatorWork, low: float, high: float) -> list[Limit]:
     return limits
 
 
-def _answer(frame: Frame) -> list[Notice]:
-    """Returns the sentence about the row that would become shorter most if it reached its least time."""
-    rows = [row for row in frame.data.slice(0, MAX_DOTS).to_pylist() if row["peak_ratio"] is not None]
-    row = max(rows, key=lambda each: each["work_kernel_ns"] * (1 - each["peak_ratio"]), default=None)
-    if row is None:
-        return []
+def _answers(trace: TraceTable, frame: Frame, work: OperatorWork, params: Params) -> list[Notice]:
+    found = [
+        _limit_of_steps(trace, params),
+        _uncovered(trace, work, params),
+        _furthest_from_peak(frame) if (work.covered_ratio or 0) >= MIN_COVERED else None,
+    ]
+    return [notice for notice in found if notice]
+
+
+def _furthest_from_peak(frame: Frame) -> Notice | None:
+    """Returns the sentence about the operator that would become shorter most at the peak rates."""
+    known = frame.data.filter(pc.is_valid(frame.data["peak_ratio"]))
+    if not known.num_rows:
+        return None
+    name, ns, ratio = (known[key].to_numpy() for key in ("name", "work_kernel_ns", "peak_ratio"))
+    names, of = np.unique(name.astype(str), return_inverse=True)
+    total, lost = np.bincount(of, ns), np.bincount(of, ns * (1 - ratio))
+    most = int(lost.argmax())
+    text = "{name} loses most time against the peak of the device: {work_lost_ns} of its {work_kernel_ns}" + PER_STEP
+    values = {"work_lost_ns": round(lost[most]), "work_kernel_ns": round(total[most])}
+    return Notice("roofline", "info", f"{text}.", "", METRICS.measured(name=str(names[most]), **values))
+
+
+def _uncovered(trace: TraceTable, work: OperatorWork, params: Params) -> Notice | None:
+    """Returns the sentence about kernels without known FLOPs, if they take much of the kernel time."""
+    if work.covered_ratio is None or work.covered_ratio >= MUCH_COVERED:
+        return None
+    kernels = select_rows(trace, *params.chosen).of(trace, EventKind.KERNEL)
+    kernels = kernels[launched_computation(trace, kernels)]
+    times = class_time(trace, kernels[~np.isin(kernels, work.kernel)])
+    largest = max(times, key=lambda each: times[each])
     text = (
-        f"{{name}} loses most time against the limit of the device: it takes {{work_kernel_ns}}{PER_STEP} at {{peak_ratio}} "
-        "of the peak."
+        "No FLOPs are known for {uncovered_ratio} of the kernel time. The largest part is {uncovered_class}: "
+        "{uncovered_class_ratio} of the kernel time."
     )
-    values = {key: row[key] for key in ("name", "work_kernel_ns", "peak_ratio")}
-    return [Notice("roofline", "info", text, "", METRICS.measured(**values))]
+    figures = METRICS.measured(
+        uncovered_ratio=1 - work.covered_ratio,
+        uncovered_class=title_of(largest),
+        uncovered_class_ratio=times[largest] / work.kernel_total_ns,
+    )
+    return Notice("uncovered", "info", text, "", figures)
 
 
-def _off_path(trace: TraceTable, params: Params) -> list[Notice]:
+def _limit_of_steps(trace: TraceTable, params: Params) -> Notice | None:
     """Returns a sentence if kernels are the smaller part of the critical path."""
     at = chosen_steps(trace, params.steps)
     if not at:
-        return []
+        return None
     path = critical_time(trace)
     mine = np.isin(path.step, at)
     ns = np.bincount(path.part[mine], path.ns[mine], len(PathPart))
-    explained = [part for part in PHRASES if part != PathPart.COMPUTE]
-    longest = max(explained, key=lambda part: ns[part])
-    if not ns[longest] or ns[PathPart.COMPUTE] >= MIN_PATH_SHARE * ns.sum():
-        return []
-    text = (
-        f"Kernels are {{critical_kernel_ratio}} of the critical path; {{critical_other_ratio}} is {PHRASES[longest]}."
-    )
+    kernels, total = ns[PathPart.COMPUTE], ns.sum()
+    others = {words: ns[list(parts)].sum() for words, parts in OTHER_PARTS.items()}
+    largest = max(others, key=lambda words: others[words])
+    if not others[largest] or kernels >= MIN_PATH_SHARE * total:
+        return None
+    text = f"{{critical_other_ratio}} of the critical path is {largest}, {{critical_kernel_ratio}} is in kernels."
+    if kernels < LOW_PATH_SHARE * total:
+        text += " Faster kernels hardly shorten the steps."
     figures = METRICS.measured(
-        critical_kernel_ratio=float(ns[PathPart.COMPUTE] / ns.sum()), critical_other_ratio=float(ns[longest] / ns.sum())
+        critical_other_ratio=float(others[largest] / total), critical_kernel_ratio=float(kernels / total)
     )
-    return [Notice("off_critical_path", "info", text, "", figures)]
+    return Notice(
+        "limit_of_steps", "info", text, "", figures, evidence=Link("critical_path", {}, "Show the critical path")
+    )
 
 
 def _notes(trace: TraceTable, above: int) -> list[Notice]:
     used = np.unique(trace.device[(trace.kind == EventKind.KERNEL) & (trace.device != MISSING)]).tolist()
-    unknown = {trace.devices[at].name or "of unknown name" for at in used if not trace.devices[at].peaks}
+    unknown = {trace.devices[at].name for at in used if not trace.devices[at].peaks}
     found = []
-    if unknown:
-        text = f"The peak rates of the device {', '.join(sorted(unknown))} are unknown."
-        found.append(Notice("no_peaks", "info", text, f"Set {PEAKS.name}."))
+    if named := sorted(filter(None, unknown)):
+        found.append(
+            Notice(
+                "no_peaks",
+                "info",
+                f"The peak rates of the device {', '.join(named)} are unknown.",
+                f"Set {PEAKS.name}.",
+            )
+        )
+    if "" in unknown:
+        text = "The name of the device is not recorded, so its peak rates are unknown."
+        todo = f"Set {PEAKS.name}, for example to ^$: fp16=989 bandwidth=3350"
+        found.append(Notice("no_device_name", "info", text, todo))
     if above:
         text = (
             f"{above} {'row is' if above == 1 else 'rows are'} above 105 % of the peak. The data was in a cache, or a "

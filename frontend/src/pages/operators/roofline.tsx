@@ -4,7 +4,7 @@ import type { Query } from '../../api/client'
 import type { Scatter } from '../../api/payloads'
 import { dotsOf } from '../../lib/dots'
 import { rowId } from '../../lib/tableRows'
-import { NoticesCard, SummaryCard } from '../../parts/headlineCard'
+import { evidenceOf, NoticesCard, SummaryCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
@@ -33,7 +33,7 @@ export function Roofline({ base }: PageProps) {
         const chart = payloadByName(view, 'chart', 'scatter')
         return (
           <div className={layoutCss.column}>
-            <SummaryCard view={view} />
+            <SummaryCard view={view} add={evidenceOf} />
             <NoticesCard view={view} name="notes" />
             {chart && <DotsCard chart={chart} base={base} />}
           </div>
