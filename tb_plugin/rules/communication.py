@@ -79,7 +79,7 @@ def _look(s: Scene) -> Detection | None:
         text=(
             "Exposed communication takes {communication_ns} of {step_time_mean_ns} per step. "
             + (
-                "For {could_hide_ns} no communication runs: this work could overlap with communication. "
+                "Overlap can save at most {could_hide_ns}: the rest of the step already communicates. "
                 if hides
                 else "No compute is recorded that could overlap with it. "
             )
