@@ -187,6 +187,19 @@ def test_rates_and_peaks_of_a_device():
     assert figures(found.payloads["summary"])["covered_ratio"] == 1
 
 
+def test_limits_include_their_ridge_points():
+    """A chart of small products alone shows how far they are from both limits, and has room for their titles."""
+    found, rows = roofline(product(trace(), 0, 200, 64))
+    (limit,) = found.payloads["chart"].limits
+    ridge = 989e12 / 3.35e12
+    assert rows["aten::mm"]["intensity"] < ridge / 10
+    assert limit.x == pytest.approx([rows["aten::mm"]["intensity"] / 2, ridge, 2 * ridge])
+    assert limit.y == pytest.approx([limit.x[0] * 3.35, 989, 989])
+    # Large products alone: the ridge point is far from the left end.
+    (limit,) = roofline(product(trace(), 0, 20_000, 16_384))[0].payloads["chart"].limits
+    assert limit.x == pytest.approx([ridge / 20, ridge, 2 * 2 * 16_384 / 6])
+
+
 def test_single_precision_is_compared_with_matrix_units_only_where_they_are_used():
     builder = product(trace(), 0, 3_000, 4096, (F32, F32), "sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize")
     found, _ = roofline(product(builder, 4_000, 9_000, 2048, (F32, F32), "ampere_sgemm_128x64_nn"))

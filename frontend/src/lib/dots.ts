@@ -1,4 +1,4 @@
-// Some dots of a scatter plot.
+// Dots of a scatter plot: those of some rows, and the range that shows them.
 import type { Scatter } from '../api/payloads'
 
 /** The dots with these labels. Empty groups stay, so that colors and shapes do not change. */
@@ -8,4 +8,45 @@ export function dotsOf(scatter: Scatter, labels: ReadonlySet<string>): Scatter {
     return { ...group, label: pick(group.label), x: pick(group.x), y: pick(group.y), share: pick(group.share) }
   })
   return { ...scatter, groups }
+}
+
+/** More decades squeeze the dots of an axis. */
+const MOST_DECADES = 6
+/** Share of the area of all dots that may be outside of an axis with too many decades. */
+const MOST_OUTSIDE = 0.05
+/** Room around the dots, as factors of the lowest and highest value. The titles of limits are above the limits. */
+const ROOM = { x: [1.2, 1], y: [1.5, 3] }
+/** Decades of an axis that has few dots. */
+const FEWEST_DECADES = 2
+
+type Drawn = Pick<Scatter, 'groups' | 'limits'>
+
+const dotsIn = ({ groups }: Drawn) =>
+  groups.flatMap(({ x, y, share }) => x.map((value, i) => ({ x: value, y: y[i], area: share[i] ?? 1 })))
+
+const areaOf = (dots: readonly { area: number }[]) => dots.reduce((sum, { area }) => sum + area, 0)
+
+/** Lowest and highest value of a logarithmic axis. It has all ends of limits, and all dots if they fit. */
+export function logRange(drawn: Drawn, axis: 'x' | 'y'): [number, number] {
+  const dots = dotsIn(drawn)
+  const ends = drawn.limits.flatMap((limit) => limit[axis].map((value) => ({ value, area: 0 })))
+  const values = [...dots.map((dot) => ({ value: dot[axis], area: dot.area })), ...ends]
+  values.sort((a, b) => a.value - b.value)
+  const high = values[values.length - 1]?.value ?? 1
+  const spare = MOST_OUTSIDE * areaOf(dots)
+  let skipped = 0
+  const first = values.find(({ value, area }) => {
+    skipped += area
+    return value * 10 ** MOST_DECADES >= high || skipped > spare
+  })
+  const [below, above] = ROOM[axis]
+  return [Math.min(first?.value ?? 1, high / 10 ** FEWEST_DECADES) / below, high * above]
+}
+
+/** Number of dots outside of the axes, and their share of the area of all dots. */
+export function dotsOutside(drawn: Drawn): { count: number; share: number } {
+  const [[x], [y]] = [logRange(drawn, 'x'), logRange(drawn, 'y')]
+  const all = dotsIn(drawn)
+  const outside = all.filter((dot) => dot.x < x || dot.y < y)
+  return { count: outside.length, share: areaOf(outside) / (areaOf(all) || 1) }
 }

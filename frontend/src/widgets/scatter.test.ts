@@ -48,12 +48,16 @@ it('says in words what it shows', () => {
 it('draws limits as lines over logarithmic axes', () => {
   const limits = [{ title: '100 TFLOP/s', x: [1, 50, 100], y: [2, 100, 100] }]
   const groups = [{ ...scatter.groups[0], share: [1, 0.25] }]
+  const { y } = scalesOf({ ...scatter, groups })
   const option = scatterOption({ ...scatter, groups, limits, is_log: true }, theme) as {
-    xAxis: { type: string }
+    xAxis: { type: string; axisLabel: { formatter: (value: number) => string } }
     series: { type: string; data: number[][]; symbolSize?: (value: unknown, at: { dataIndex: number }) => number }[]
   }
   expect(option.xAxis.type).toBe('log')
-  expect(option.series.map(({ type }) => type)).toEqual(['scatter', 'line'])
+  expect([0.001, 0.05, 1000].map(option.xAxis.axisLabel.formatter)).toEqual(['0.001', '', '1,000'])
+  // The title of a limit belongs to the point at which it becomes flat.
+  expect(option.series.map(({ type }) => type)).toEqual(['scatter', 'line', 'scatter'])
+  expect(option.series[2].data).toEqual([[50, 100 / y.factor]])
   expect(option.series[1].data[0][0]).toBe(1)
   const size = option.series[0].symbolSize
   expect(size?.(null, { dataIndex: 0 })).toBe(2 * (size?.(null, { dataIndex: 1 }) ?? 0))

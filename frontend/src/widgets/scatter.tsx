@@ -1,11 +1,12 @@
 // A scatter plot with groups.
 
 import type { EChartsCoreOption } from 'echarts/core'
-import { useMemo, useRef } from 'react'
-import type { Scatter } from '../api/payloads'
+import { type ReactNode, useMemo, useRef } from 'react'
+import type { Limit, Scatter } from '../api/payloads'
 import type { Theme } from '../canvas/surface'
 import { categoryColor } from '../lib/color'
-import { columnScale, format, formatNumber, type Scale } from '../lib/format'
+import { dotsOutside, logRange } from '../lib/dots'
+import { columnScale, counted, format, formatNumber, type Scale } from '../lib/format'
 import { rowIdText } from '../lib/tableRows'
 import { useTheme } from './basics'
 import { axisLook, CHART, type TipRow, tipBox, tipNode, withUnit } from './chartOption'
@@ -27,8 +28,10 @@ export function ScatterPlot(props: {
   /** Axes start near the dots, not at 0. */
   isFitted?: boolean
   onDot?: (label: string) => void
+  /** The meaning of the dots' area. */
+  area?: string
 }) {
-  const { scatter, height, isFitted, onDot } = props
+  const { scatter, height, isFitted, onDot, area } = props
   const theme = useTheme()
   const now = useRef({ scatter, onDot })
   now.current = { scatter, onDot }
@@ -46,8 +49,19 @@ export function ScatterPlot(props: {
           })
         }
       />
-      <DotsKey entries={scatter.groups} />
+      <DotsKey entries={scatter.groups}>{scatter.is_log && <Outside scatter={scatter} area={area} />}</DotsKey>
     </figure>
+  )
+}
+
+function Outside({ scatter, area }: { scatter: Scatter; area?: string }) {
+  const { count, share } = useMemo(() => dotsOutside(scatter), [scatter])
+  if (count === 0) return null
+  return (
+    <span>
+      Outside the axes: {counted(count, 'dot')}
+      {area && ` with ${format(share, 'ratio')} of the ${area}`}. The table lists {count === 1 ? 'it' : 'them'}.
+    </span>
   )
 }
 
@@ -89,9 +103,9 @@ export const dotsLook = (place: number, category: string, opacity: number) => ({
   itemStyle: { color: categoryColor(category), opacity },
 })
 
-export const DotsKey = ({ entries }: { entries: readonly { title: string; category: string }[] }) => (
+export const DotsKey = (props: { entries: readonly { title: string; category: string }[]; children?: ReactNode }) => (
   <figcaption className={css.key}>
-    {entries.map(({ title, category }, i) => (
+    {props.entries.map(({ title, category }, i) => (
       <span key={category}>
         <svg viewBox="0 0 10 10" width="10" height="10" aria-hidden="true">
           <path d={OUTLINES[SHAPES[i % SHAPES.length]]} fill={categoryColor(category)} />
@@ -99,30 +113,30 @@ export const DotsKey = ({ entries }: { entries: readonly { title: string; catego
         {title}
       </span>
     ))}
+    {props.children}
   </figcaption>
 )
 
 export function scatterOption(scatter: Scatter, theme: Theme, isFitted = false): EChartsCoreOption {
   const { x, y } = scalesOf(scatter)
-  const axis = (name: string, scale: Scale, nameGap: number, whole: boolean) => ({
+  const [xRange, yRange] = (['x', 'y'] as const).map((each) => (scatter.is_log ? logRange(scatter, each) : null))
+  const axis = (name: string, scale: Scale, nameGap: number, whole: boolean, range: [number, number] | null) => ({
     type: scatter.is_log ? 'log' : 'value',
+    min: range && range[0] / scale.factor,
+    max: range && range[1] / scale.factor,
     scale: isFitted,
     minInterval: whole ? 1 : undefined,
     ...axisLook(theme, name, nameGap, {
       hideOverlap: true,
-      formatter: (value: number) =>
-        // Powers of ten have few digits.
-        scatter.is_log
-          ? value.toLocaleString('en-US', { maximumFractionDigits: 9 })
-          : formatNumber(value * scale.factor, scale),
+      formatter: (value: number) => (scatter.is_log ? powerOfTen(value) : formatNumber(value * scale.factor, scale)),
     }),
   })
   return {
     ...dotFrame(theme, 58, (at: { seriesIndex: number; dataIndex: number }) =>
       dotTip(scatter, at.seriesIndex, at.dataIndex),
     ),
-    xAxis: axis(withUnit(scatter.x_metric.title, x), x, 26, scatter.x_metric.unit === 'count'),
-    yAxis: axis(withUnit(scatter.y_metric.title, y), y, 44, false),
+    xAxis: axis(withUnit(scatter.x_metric.title, x), x, 26, scatter.x_metric.unit === 'count', xRange),
+    yAxis: axis(withUnit(scatter.y_metric.title, y), y, 44, false, yRange),
     series: [
       ...scatter.groups.map((group, i) => ({
         ...dotsLook(i, group.category, 0.75),
@@ -137,18 +151,44 @@ export function scatterOption(scatter: Scatter, theme: Theme, isFitted = false):
         name: limit.title,
         silent: true,
         symbol: 'none',
+        // Below the dots.
+        z: 1,
         lineStyle: { color: theme.mute, width: 1, type: 'dashed' },
-        endLabel: {
-          show: true,
-          formatter: limit.title,
-          color: theme.mute,
-          align: 'right',
-          verticalAlign: 'bottom',
-          offset: [0, -3],
-        },
         data: limit.x.map((value, j) => [value / x.factor, limit.y[j] / y.factor]),
       })),
+      ...scatter.limits.map((limit) => limitTitle(limit, x, y, theme)),
     ],
+  }
+}
+
+const powerOfTen = (value: number) =>
+  Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-6
+    ? value.toLocaleString('en-US', { maximumFractionDigits: 9 })
+    : ''
+
+/** The title of a limit, left of the point at which the limit becomes flat: dots are below the limit. */
+function limitTitle(limit: Limit, x: Scale, y: Scale, theme: Theme) {
+  const top = Math.max(...limit.y) * (1 - 1e-6)
+  const at = limit.y.findIndex((value) => value >= top)
+  return {
+    type: 'scatter',
+    silent: true,
+    symbolSize: 1,
+    z: 1,
+    itemStyle: { color: theme.mute, opacity: 1 },
+    label: {
+      show: true,
+      formatter: () => limit.title,
+      position: 'left',
+      distance: 6,
+      offset: [0, -1],
+      verticalAlign: 'bottom',
+      fontSize: 11,
+      color: theme.mute,
+      backgroundColor: theme.panel,
+      padding: [0, 3],
+    },
+    data: [[limit.x[at] / x.factor, limit.y[at] / y.factor]],
   }
 }
 

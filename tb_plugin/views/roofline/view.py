@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -64,6 +65,8 @@ METRICS = SHARED.adding(
 # Rows with the most kernel time that the chart shows.
 MAX_DOTS = 200
 MIN_DOT_SHARE = 0.001
+# The title of a limit is left of its ridge point.
+LABEL_RATIO = 0.1
 # With a smaller share of the critical path, something else may limit the steps.
 MIN_PATH_SHARE = 0.5
 # With a smaller share, kernels do not limit the steps.
@@ -176,7 +179,6 @@ def _chart(frame: Frame, trace: TraceTable, work: OperatorWork) -> Scatter | Non
                     [row["work_kernel_ns"] / longest for row in some],
                 )
             )
-    x = [row["intensity"] for row in rows]
     return Scatter(
         "chart",
         "Rate by FLOPs per byte",
@@ -186,13 +188,13 @@ def _chart(frame: Frame, trace: TraceTable, work: OperatorWork) -> Scatter | Non
         groups,
         "roofline",
         is_log=True,
-        limits=_limits(work, min(x) / 2, max(x) * 2),
+        limits=_limits(work, [row["intensity"] for row in rows]),
         noun="",
     )
 
 
-def _limits(work: OperatorWork, low: float, high: float) -> list[Limit]:
-    """Returns the limits of the device for each number format, between these intensities."""
+def _limits(work: OperatorWork, intensities: Sequence[float]) -> list[Limit]:
+    """Returns the limits of the device for each number format, wide enough for all ridge points and intensities."""
     formats: dict[tuple[float, float], set[str]] = {}
     some = group(work.peak_flops.view(np.int64), work.peak_bytes.view(np.int64), work.number_format, work.is_matrix * 1)
     for at in some.first.tolist():
@@ -200,10 +202,11 @@ def _limits(work: OperatorWork, low: float, high: float) -> list[Limit]:
         if not math.isnan(flops + moved):
             name = FORMAT_TITLES[work.number_format[at]] if work.is_matrix[at] else "other operators"
             formats.setdefault((flops, moved), set()).add(name)
+    ridges = [flops / moved for flops, moved in formats]
+    low, high = min((*intensities, *(ridge * LABEL_RATIO for ridge in ridges))) / 2, max((*intensities, *ridges)) * 2
     limits = []
     for (flops, moved), names in sorted(formats.items(), reverse=True):
-        ridge = flops / moved
-        x = [low, *([ridge] if low < ridge < high else []), high]
+        x = [low, flops / moved, high]
         y = [min(flops, at * moved) / 1e3 for at in x]
         limits.append(Limit(f"{', '.join(sorted(names))}: {flops / 1e3:,.0f} TFLOP/s, {moved / 1e3:.2f} TB/s", x, y))
     return limits

@@ -58,7 +58,7 @@ function DotsCard({ chart, base }: { chart: Scatter; base: Query }) {
   )
   return (
     <Card title={chart.title} subtitle={chart.subtitle}>
-      <ScatterPlot scatter={shown} height={300} onDot={(row) => setRoute({ row }, true)} />
+      <ScatterPlot scatter={shown} height={300} area="kernel time" onDot={(row) => setRoute({ row }, true)} />
     </Card>
   )
 }
