@@ -163,6 +163,9 @@ export interface Label {
   rest: string
 }
 
+/** A short name, and the text that distinguishes it from equal ones. */
+export const labelText = ({ short, rest }: Label) => (rest.startsWith('…') ? `${short} ${rest}` : short)
+
 /**
  * Labels of at most `room` characters. `shortOf` makes names readable; equal results are distinguished by the
  * following text, other names by `elided`.

@@ -1,5 +1,7 @@
 // Changes of the time of work, as the server reads them: KIND:NAME=FACTOR.
 
+import { shortKernel } from './names'
+
 /** Titles by kind. */
 export const KINDS = {
   operator: 'Operator',
@@ -30,6 +32,17 @@ export const scaleOf = (kind: Kind, name: string, factor: string) =>
 
 /** The same work with another factor. */
 export const withFactor = (scale: string, factor: string) => `${scale.slice(0, scale.lastIndexOf('='))}=${factor}`
+
+/** A change with the short name of its kernel. */
+export const shortScale = (scale: string) =>
+  scale.replace(/^(kernel:)(.*)(=[^=]*)$/s, (_, kind, name, factor) => kind + shortKernel(name) + factor)
+
+/** The title of a change, such as `NAME twice as fast`, with the short name of its kernel. */
+export const shortChange = (title: string) =>
+  title.replace(
+    /^(.*?)( (?:gone|unchanged|(?:twice|[\d.e+]+ times) as (?:fast|long)))$/s,
+    (_, name, speed) => shortKernel(name) + speed,
+  )
 
 /** Adds a change; it replaces another factor of the same work. */
 export const added = (scales: readonly string[], scale: string) => [

@@ -4,7 +4,7 @@ import { useMemo, useRef } from 'react'
 import type { Column, Table } from '../api/payloads'
 import { familyScales, format, formatNumber, isChange, isNumeric, type Scale, scaleFor } from '../lib/format'
 import { shortFrame } from '../lib/frames'
-import { type Label, labelsOf } from '../lib/names'
+import { labelsOf, labelText } from '../lib/names'
 import { shareWidth } from '../lib/shareWidth'
 import type { Row } from '../lib/tableRows'
 import { LinkButton, MetricHelp, MetricName, Value } from './basics'
@@ -232,13 +232,10 @@ function cellTexts(
     held.map(({ column, style, texts, pixels }, i) => {
       const length = Math.max(LEAST, Math.floor(given[i] / pixels))
       const labels = labelsOf(texts, length, (text) => (isFrame(column) ? shortFrame(text, length) : style(text)))
-      return [column.metric.key, new Map([...labels].map(([text, label]) => [text, cellTooltip(label)]))]
+      return [column.metric.key, new Map([...labels].map(([text, label]) => [text, labelText(label)]))]
     }),
   )
 }
-
-/** A short name with its distinguishing rest; the tooltip has the full name. */
-const cellTooltip = ({ short, rest }: Label) => (rest.startsWith('…') ? `${short} ${rest}` : short)
 
 /** Minimum width; words of the head may wrap. */
 function numberWidth(column: Column, rows: readonly Row[], scales: ReadonlyMap<string, Scale>): number {

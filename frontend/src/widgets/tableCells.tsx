@@ -3,6 +3,7 @@ import type { Column, Scalar, Unit } from '../api/payloads'
 import { exactText, format, formatNumber, isChange, isNumeric, type Scale, signed, TIMES_FROM } from '../lib/format'
 import { shortFrame } from '../lib/frames'
 import { type Label, shortenMiddle, shortKernel } from '../lib/names'
+import { shortChange } from '../lib/scales'
 import { shareWidth } from '../lib/shareWidth'
 import type { Row } from '../lib/tableRows'
 import { trendClass } from './basics'
@@ -10,7 +11,7 @@ import badgeCss from './badge.module.css'
 import css from './tableCells.module.css'
 import textCss from './text.module.css'
 
-export type NameStyle = 'plain' | 'kernel' | 'sequence' | 'frame'
+export type NameStyle = 'plain' | 'kernel' | 'sequence' | 'frame' | 'change'
 
 /** Between the kernels of a sequence. */
 const ARROW = ' → '
@@ -151,7 +152,13 @@ export function shortSequence(names: string): string {
 }
 
 export const shortOf = (style: NameStyle) =>
-  ({ kernel: shortKernel, sequence: shortSequence, frame: shortFrame, plain: (name: string) => name })[style]
+  ({
+    kernel: shortKernel,
+    sequence: shortSequence,
+    frame: shortFrame,
+    change: shortChange,
+    plain: (name: string) => name,
+  })[style]
 
 /** The name of a row as people read it: a mangled one as it stood in the source. */
 export const readableName = (row: Row, key: string) => String(row.readable ?? row[key] ?? '')

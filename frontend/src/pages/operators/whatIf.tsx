@@ -2,12 +2,14 @@
 import { Button, NumberInput, TextInput } from '@mantine/core'
 import { useState } from 'react'
 import type { Query } from '../../api/client'
+import { labelsOf, labelText } from '../../lib/names'
 import { spansOfRun } from '../../lib/profiles'
-import { added, EXAMPLES, hasName, KINDS, type Kind, scaleOf, withFactor } from '../../lib/scales'
+import { added, EXAMPLES, hasName, KINDS, type Kind, scaleOf, shortScale, withFactor } from '../../lib/scales'
 import { Answers, HeadlineCard, NoticesCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { numberOf, payloadByName } from '../../parts/payloadByName'
 import { TablePage } from '../../parts/tablePage'
+import type { Group } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useAllWorkersView, useQuery, useView } from '../../state/data'
 import { joinList, splitList } from '../../state/tensorboardHash'
@@ -22,7 +24,8 @@ import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './whatIf.module.css'
 
-const GROUPS = [{ table: 'whatif', label: 'Changes' }]
+const GROUPS: Group[] = [{ table: 'whatif', label: 'Changes', nameStyle: 'change' }]
+const CHIP_CHARACTERS = 60
 
 export function WhatIf({ base, profile, catalog }: PageProps) {
   const scales = splitList(useRoute().scale)
@@ -39,14 +42,15 @@ export function WhatIf({ base, profile, catalog }: PageProps) {
           <Form onAdd={add} />
           {scales.length > 0 && (
             <div className={css.chosen}>
-              {scales.map((scale) => (
+              {[...labelsOf(scales, CHIP_CHARACTERS, shortScale)].map(([scale, label]) => (
                 <SmallButton
                   key={scale}
+                  title={scale}
                   aria-label={`Remove ${scale}`}
                   rightSection="×"
                   onClick={() => choose(scales.filter((each) => each !== scale))}
                 >
-                  <span className={textCss.mono}>{scale}</span>
+                  <span className={textCss.mono}>{labelText(label)}</span>
                 </SmallButton>
               ))}
               <SmallButton onClick={() => choose([])}>Remove all</SmallButton>
@@ -133,7 +137,7 @@ function JobAnswer({ base, scales }: { base: Query; scales: readonly string[] })
                 <Sentence notice={notice} text={notice.text} />
               </p>
             ))}
-            {table && <SmallTable table={table} counted />}
+            {table && <SmallTable table={table} nameStyle="change" counted />}
           </div>
         )
       }}
