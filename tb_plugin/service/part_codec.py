@@ -35,6 +35,7 @@ class StoredFrame(Struct, frozen=True):
     row_key: list[str]
     name_column: str
     sort: Sort | None
+    sql: str = ""
 
 
 class StoredPart(Struct, frozen=True):
@@ -101,7 +102,9 @@ def read_mapped(path: str) -> Part:
 
 def _stored(part: Part, write: Callable[[pa.Table], bytes]) -> StoredPart:
     frames = {
-        name: StoredFrame(f.name, f.title, list(f.columns), write(f.data), list(f.row_key), f.name_column, f.sort)
+        name: StoredFrame(
+            f.name, f.title, list(f.columns), write(f.data), list(f.row_key), f.name_column, f.sort, f.sql
+        )
         for name, f in part.frames.items()
     }
     return StoredPart(
@@ -118,7 +121,7 @@ def _stored(part: Part, write: Callable[[pa.Table], bytes]) -> StoredPart:
 
 def _part(kept: StoredPart, read: Callable[[str, bytes], pa.Table]) -> Part:
     frames = {
-        name: Frame(f.name, f.title, f.columns, read(name, f.data), f.row_key, f.name_column, f.sort)
+        name: Frame(f.name, f.title, f.columns, read(name, f.data), f.row_key, f.name_column, f.sort, f.sql)
         for name, f in kept.frames.items()
     }
     return Part(

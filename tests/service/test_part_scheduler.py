@@ -13,6 +13,7 @@ from werkzeug.test import Client
 from tb_plugin import cli
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest, NotFoundError, UnreadableTrace
+from tb_plugin.registry import analysis_by_id
 from tb_plugin.service import part_codec
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.workers.pool import InlineWorkers
@@ -241,6 +242,12 @@ def test_a_part_survives_the_way_to_disk(name):
     assert (again.facts, again.steps, again.coverage) == (part.facts, part.steps, part.coverage)
     assert all(frame.data.equals(again.frames[key].data) for key, frame in part.frames.items())
     assert Distributed().answer([again], Params()) == Distributed().answer([part], Params())
+
+
+def test_a_table_on_disk_has_its_query():
+    part = analysis_by_id("overview").part(sample(SAMPLE_FILES[0]), Params())
+    assert part.frames["steps"].sql
+    assert part_codec.load(part_codec.dump(part)).frames["steps"].sql == part.frames["steps"].sql
 
 
 @pytest.mark.usefixtures("commands_share_workers")
