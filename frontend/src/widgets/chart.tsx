@@ -1,9 +1,9 @@
 // A series as chart or table.
 import { type ReactNode, useMemo, useRef } from 'react'
-import type { Metric, Scalar, Series } from '../api/payloads'
+import type { Series } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { formatNumber } from '../lib/format'
-import { LinkButton, MetricName, useTheme, Value } from './basics'
+import { useTheme, Value } from './basics'
 import { BreakdownBar } from './breakdown'
 import { chartOption, chartScale, partAt, totalsOf, xLabels } from './chartOption'
 import { PlotFrame, usePlot } from './plot'
@@ -96,18 +96,7 @@ function summary(series: Series): string {
   return `${series.title} by ${series.x_metric.title}: ${list.join(', ')}${more}.`
 }
 
-export function SeriesTable({
-  series,
-  more = [],
-  onPick,
-  pick,
-}: {
-  series: Series
-  /** Further columns, with a value for each x. */
-  more?: readonly { metric: Metric; values: readonly Scalar[] }[]
-  onPick?: (x: string) => void
-  pick?: string
-}): ReactNode {
+export function SeriesTable({ series }: { series: Series }): ReactNode {
   const scale = chartScale(series)
   const { labels, scale: xScale } = xLabels(series)
   const totals = totalsOf(series)
@@ -128,25 +117,12 @@ export function SeriesTable({
               </th>
             ))}
             {stacked && <th scope="col">Total</th>}
-            {more.map(({ metric }) => (
-              <th scope="col" key={metric.key}>
-                <MetricName metric={metric} />
-              </th>
-            ))}
           </tr>
         </thead>
         <tbody>
           {labels.map((label, i) => (
             <tr key={label}>
-              <th scope="row">
-                {onPick ? (
-                  <LinkButton title={pick} onClick={() => onPick(String(series.x[i]))}>
-                    {label}
-                  </LinkButton>
-                ) : (
-                  label
-                )}
-              </th>
+              <th scope="row">{label}</th>
               {series.lines.map((line) => (
                 <td key={line.metric.key}>
                   <Value value={line.values[i] ?? null} unit={line.metric.unit} scale={scale} bare />
@@ -159,11 +135,6 @@ export function SeriesTable({
                   </b>
                 </td>
               )}
-              {more.map(({ metric, values }) => (
-                <td key={metric.key}>
-                  <Value value={values[i]} unit={metric.unit} />
-                </td>
-              ))}
             </tr>
           ))}
         </tbody>

@@ -1,44 +1,29 @@
 // Overview: answer, steps, findings, device time. Findings are its body.
 
-import { type CSSProperties, useEffect, useMemo, useState } from 'react'
+import { type CSSProperties, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
-import type {
-  Breakdown,
-  Figure,
-  Figures,
-  Notice,
-  Notices,
-  Saving,
-  Series,
-  Severity,
-  Slice,
-  View,
-} from '../../api/payloads'
+import type { Breakdown, Figure, Figures, Notice, Notices, Saving, Severity, View } from '../../api/payloads'
 import { formatRange } from '../../lib/format'
 import { joinIds } from '../../lib/laneOrder'
 import { firstSentence } from '../../lib/noticeTemplate'
 import { viewInfo } from '../../lib/profiles'
-import { parseSteps } from '../../lib/stepSelection'
 import type { Row } from '../../lib/tableRows'
 import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { figureOf, payloadByName } from '../../parts/payloadByName'
-import { SqlButton } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
-import { useQuery, useView } from '../../state/data'
+import { useView } from '../../state/data'
 import { followLink, functionState } from '../../state/links'
-import { usePages } from '../../state/tablePages'
-import { openView, setRoute, useRoute } from '../../state/urlState'
+import { openView, setRoute } from '../../state/urlState'
 import { Card, LinkButton, PagePlaceholder, Placeholder, SmallButton } from '../../widgets/basics'
 import { BreakdownBar, BreakdownTable } from '../../widgets/breakdown'
-import { Chart, SeriesTable } from '../../widgets/chart'
-import { Switch } from '../../widgets/choice'
 import { FigureList, Headline, WindowedList } from '../../widgets/figures'
 import { Advice, Sentence } from '../../widgets/notices'
 import { PayloadCard } from '../../widgets/payload'
 import { useQueryWithoutDismissed } from './dismissedFindings'
 import { FindingsCard } from './findings'
 import { type Job, JobSentence, needsJob, useJob } from './jobSentence'
+import { StepsCard } from './stepsCard'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './overview.module.css'
@@ -138,7 +123,7 @@ function Page(of: { view: View; whole: View; findings: View | null; query: Query
       {headline && (
         <Answer headline={headline} costs={costs} first={advice?.notices[0] ?? null} job={job} props={props} />
       )}
-      {steps && <StepsCard series={steps} wide={!average} calls={callsOf(average)} base={props.base} />}
+      {steps && <StepsCard series={steps} average={average} base={props.base} />}
       {average && <AverageCard payload={average} outside={outside} recorded={every !== null} wide={!steps} />}
       {findings && (
         <FindingsCard
@@ -275,75 +260,6 @@ const TotalSaving = ({ saving, whole }: { saving: Saving; whole: string }) => (
     (saves <b>{formatRange(saving.low_ns, saving.high_ns, 'ns')}</b> {whole === 'step' ? 'per step' : 'in total'})
   </>
 )
-
-/** Link target of the step's runtime part; null if there is none. */
-const callsOf = (average: Breakdown | null) =>
-  average?.parts.find((part) => part.link?.view === 'launches' && part.value > 0) ?? null
-
-const ALL_ROWS = { sort: '', desc: true, search: '', where: [] }
-
-function StepsSql({ base }: { base: Query }) {
-  // The table has all steps.
-  const { table } = usePages('overview', 'steps', useQuery(base, { steps: '' }), ALL_ROWS)
-  return table?.sql ? <SqlButton query={table.sql} size="compact-xs" /> : null
-}
-
-/** The series with the ratios of the table of steps. */
-function StepsTable({ series, base, onPick }: { series: Series; base: Query; onPick: (step: string) => void }) {
-  const { table, row, count, want } = usePages('overview', 'steps', useQuery(base, { steps: '' }), ALL_ROWS)
-  useEffect(() => {
-    if (count > 0) want(0, count - 1)
-  }, [count, want])
-  const rows = Array.from({ length: count }, (_, i) => row(i))
-  const byStep = new Map(rows.flatMap((each) => (each ? [[String(each.step), each]] : [])))
-  const ratios = table?.columns.filter(({ metric }) => metric.unit === 'ratio') ?? []
-  const more = ratios.map(({ metric }) => ({
-    metric,
-    values: series.x.map((step) => byStep.get(String(step))?.[metric.key] ?? null),
-  }))
-  return <SeriesTable series={series} more={more} onPick={onPick} pick="Select this step" />
-}
-
-function StepsCard(props: { series: Series; wide: boolean; calls: Slice | null; base: Query }) {
-  const { series, wide, calls, base } = props
-  const route = useRoute()
-  const [form, setForm] = useState('chart')
-  const selected = useMemo(() => new Set((route.steps ?? '').split(',').filter(Boolean)), [route.steps])
-  const choose = (label: string) => setRoute({ steps: selected.has(label) && selected.size === 1 ? '' : label }, true)
-  const atIndex = (x: string, category: string | null) => {
-    const label = String(series.x[Number(x)] ?? x)
-    if (calls?.link && category === calls.category) followLink({ ...calls.link, params: { steps: label } })
-    else choose(label)
-  }
-  const bars = calls ? `click a step, or ${calls.metric.title} for calls` : 'click a bar to select its step'
-  const lit = useMemo(() => parseSteps(route.steps ?? '', series.x.map(String)), [route.steps, series])
-  return (
-    <Card
-      className={wide ? layoutCss.span12 : layoutCss.span8}
-      title={series.title}
-      subtitle={[series.subtitle, bars].filter(Boolean).join(' · ')}
-      actions={
-        <span className={textCss.row}>
-          {form === 'table' && <StepsSql base={base} />}
-          <Switch
-            value={form}
-            onChange={setForm}
-            label="View of the steps"
-            options={{ chart: 'Chart', table: 'Table' }}
-          />
-        </span>
-      }
-    >
-      <div className={layoutCss.chart}>
-        {form === 'chart' ? (
-          <Chart series={series} height="100%" selected={lit} onBar={atIndex} />
-        ) : (
-          <StepsTable series={series} base={base} onPick={choose} />
-        )}
-      </div>
-    </Card>
-  )
-}
 
 function AverageCard(props: { payload: Breakdown; outside: Figures | null; recorded: boolean; wide: boolean }) {
   const { payload, outside, recorded, wide } = props
