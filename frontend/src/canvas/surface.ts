@@ -117,3 +117,43 @@ export function drawBox(
   context.fillStyle = colors.ink
   context.fillText(text, left + 4, y + height / 2 + 0.5)
 }
+
+/** Fills a box with slanted lines. */
+export function hatch(
+  context: CanvasRenderingContext2D,
+  from: number,
+  to: number,
+  top: number,
+  height: number,
+  color: string,
+): void {
+  if (to - from < 1) return
+  context.save()
+  context.beginPath()
+  context.rect(from, top, to - from, height)
+  context.clip()
+  context.strokeStyle = color
+  context.lineWidth = 1
+  context.beginPath()
+  for (let x = Math.floor((from - height) / 10) * 10; x < to; x += 10) {
+    context.moveTo(x, top + height)
+    context.lineTo(x + height, top)
+  }
+  context.stroke()
+  context.restore()
+}
+
+export function triangle(
+  context: CanvasRenderingContext2D,
+  ax: number,
+  ay: number,
+  bx: number,
+  by: number,
+  cx: number,
+  cy: number,
+) {
+  context.moveTo(ax, ay)
+  context.lineTo(bx, by)
+  context.lineTo(cx, cy)
+  context.closePath()
+}

@@ -1,11 +1,12 @@
 // Drawing of several ranks' sections.
 
-import { cutMiddle, cutText, FONT, FONT_TITLE } from '../surface'
+import { cutMiddle, cutText, FONT, FONT_TITLE, hatch, triangle } from '../surface'
 import type { Strip } from '../timeline/colors'
-import { drawGrid, drawOver, drawRegion, hatch, triangle } from '../timeline/draw'
+import { drawGrid, drawRegion } from '../timeline/draw'
 import { drawCursor, drawFlags, drawHead, drawRange } from '../timeline/head'
 import { HEAD } from '../timeline/layout'
 import { firstEndingAfter, type Piece } from '../timeline/model'
+import { drawArrows } from '../timeline/overlays'
 import { type Scene, toX, visibleTracks as tracksInSight } from '../timeline/scene'
 import { BUSY, COMMUNICATION, HOST_ROWS, workCategories } from './bars'
 import { SECTION, visibleRange } from './layout'
@@ -38,7 +39,7 @@ export function drawRanks(context: CanvasRenderingContext2D, scene: RanksScene, 
     drawName(context, scene, one, tops[i])
   })
   drawActiveLink(context, scene, [first, last], pieces)
-  for (const one of shown) if (one.scene && one.scene.arrows.length > 0) drawOver(context, one.scene)
+  for (const one of shown) if (one.scene && one.scene.arrows.length > 0) drawArrows(context, one.scene)
   context.restore()
   drawHead(context, scene, marks, step)
   if (scene.range) drawRange(context, scene, scene.range)
