@@ -1,22 +1,18 @@
 // Idle time of devices, by cause and step.
 
 import type { Query } from '../../api/client'
-import type { View } from '../../api/payloads'
 import type { Row } from '../../lib/tableRows'
 import { EventFacts, FirstRows, showEvent } from '../../parts/detailBlock'
-import { SummaryCard, todoOf } from '../../parts/headlineCard'
+import { todoOf } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
-import { payloadByName } from '../../parts/payloadByName'
+import { StepsSummary } from '../../parts/stepsSummary'
 import { TablePage } from '../../parts/tablePage'
 import type { Group } from '../../parts/tableSection'
 import { useView } from '../../state/data'
-import { followLink, GAPS } from '../../state/links'
+import { GAPS } from '../../state/links'
 import { joinList } from '../../state/tensorboardHash'
 import { setRoute } from '../../state/urlState'
-import { Card, SmallButton } from '../../widgets/basics'
-import { BreakdownTable } from '../../widgets/breakdown'
-import { Chart } from '../../widgets/chart'
-import layoutCss from '../../widgets/layout.module.css'
+import { SmallButton } from '../../widgets/basics'
 
 const KEY = ['cause', 'idle_host', 'idle_line']
 const PIECES = 'idle_pieces'
@@ -35,7 +31,7 @@ export function Idle({ base }: PageProps) {
       resource={resource}
       base={base}
       bones={330}
-      top={(view) => <Top view={view} />}
+      top={(view) => <StepsSummary view={view} parts="idle_by_cause" of="% of idle" add={todoOf} />}
       groups={GROUPS}
       nameStyle="plain"
       placeholder="Search causes, calls and lines, text or /regex/"
@@ -72,29 +68,5 @@ function Periods({ row, base }: { row: Row; base: Query }) {
         </SmallButton>
       }
     />
-  )
-}
-
-function Top({ view }: { view: View }) {
-  const every = payloadByName(view, 'steps', 'series')
-  // A table of parts says more than one bar.
-  const steps = every && every.x.length > 1 ? every : null
-  const average = payloadByName(view, 'idle_by_cause', 'breakdown')
-  return (
-    <div className={layoutCss.grid}>
-      <SummaryCard view={view} add={todoOf} />
-      {steps && (
-        <Card className={layoutCss.span8} title={steps.title} subtitle={steps.subtitle}>
-          <div className={layoutCss.chart}>
-            <Chart series={steps} height="100%" />
-          </div>
-        </Card>
-      )}
-      {average && (
-        <Card className={steps ? layoutCss.span4 : layoutCss.span12} title={average.title} subtitle={average.subtitle}>
-          <BreakdownTable payload={average} onLink={followLink} of="% of idle" />
-        </Card>
-      )}
-    </div>
   )
 }
