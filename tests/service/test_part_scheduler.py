@@ -245,7 +245,9 @@ def test_a_part_survives_the_way_to_disk(name):
 
 
 def test_a_table_on_disk_has_its_query():
-    part = analysis_by_id("overview").part(sample(next(name for name in SAMPLE_FILES if name.startswith("resnet_cpu"))), Params())
+    part = analysis_by_id("overview").part(
+        sample(next(name for name in SAMPLE_FILES if name.startswith("resnet_cpu"))), Params()
+    )
     assert part.frames["steps"].sql
     assert part_codec.load(part_codec.dump(part)).frames["steps"].sql == part.frames["steps"].sql
 

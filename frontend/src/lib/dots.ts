@@ -14,8 +14,8 @@ export function dotsOf(scatter: Scatter, labels: ReadonlySet<string>): Scatter {
 const MOST_DECADES = 6
 /** Share of the area of all dots that may be outside of an axis with too many decades. */
 const MOST_OUTSIDE = 0.05
-/** Room around the dots, as factors of the lowest and highest value. The titles of limits are above the limits. */
-const ROOM = { x: [1.2, 1], y: [1.5, 3] }
+/** Room after the highest value, as a factor: the titles of limits are above the limits. */
+const ROOM = { x: 1, y: 3 }
 /** Decades of an axis that has few dots. */
 const FEWEST_DECADES = 2
 
@@ -26,7 +26,7 @@ const dotsIn = ({ groups }: Drawn) =>
 
 const areaOf = (dots: readonly { area: number }[]) => dots.reduce((sum, { area }) => sum + area, 0)
 
-/** Lowest and highest value of a logarithmic axis. It has all ends of limits, and all dots if they fit. */
+/** Start, a power of ten, and end of a logarithmic axis. It has all ends of limits, and all dots if they fit. */
 export function logRange(drawn: Drawn, axis: 'x' | 'y'): [number, number] {
   const dots = dotsIn(drawn)
   const ends = drawn.limits.flatMap((limit) => limit[axis].map((value) => ({ value, area: 0 })))
@@ -39,8 +39,8 @@ export function logRange(drawn: Drawn, axis: 'x' | 'y'): [number, number] {
     skipped += area
     return value * 10 ** MOST_DECADES >= high || skipped > spare
   })
-  const [below, above] = ROOM[axis]
-  return [Math.min(first?.value ?? 1, high / 10 ** FEWEST_DECADES) / below, high * above]
+  const low = Math.min(first?.value ?? 1, high / 10 ** FEWEST_DECADES)
+  return [10 ** Math.floor(Math.log10(low)), high * ROOM[axis]]
 }
 
 /** Number of dots outside of the axes, and their share of the area of all dots. */

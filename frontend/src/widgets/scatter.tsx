@@ -124,6 +124,8 @@ export function scatterOption(scatter: Scatter, theme: Theme, isFitted = false):
     type: scatter.is_log ? 'log' : 'value',
     min: range && range[0] / scale.factor,
     max: range && range[1] / scale.factor,
+    // One label for each decade.
+    interval: range ? 1 : undefined,
     scale: isFitted,
     minInterval: whole ? 1 : undefined,
     ...axisLook(theme, name, nameGap, {
