@@ -181,6 +181,30 @@ def test_eight_devices_stand_side_by_side(visit: Open, tmp_path: Path) -> None:
     assert (tab.state()["view"], tab.state()["steps"]) == ("launches", "1")
 
 
+def test_the_table_of_steps_is_one_request(visit: Open, tmp_path: Path) -> None:
+    """1,001 steps: the table shows the first 200, or the 200 longest."""
+    builder = trace()
+    for i in range(1001):
+        dur = 200 if i == 700 else 100
+        builder.step(i, i * 200, dur).op("aten::mm", i * 200, dur - 1)
+    (tmp_path / "worker0.pt.trace.json").write_bytes(builder.bytes())
+    tab = visit(tmp_path)
+    frame = tab.follow(view="overview")
+    asked: list[str] = []
+    tab.page.on("request", lambda request: asked.append(request.url) if "/table/overview" in request.url else None)
+    frame.get_by_label("View of the steps").get_by_text("Table").click()
+    frame = tab.settle()
+    table = frame.get_by_role("region", name="Steps", exact=True)
+    assert table.locator("tbody tr").count() == 200 and len(asked) == 1
+    assert "200 of 1,001 rows" in table.inner_text()
+    table.get_by_role("button", name="Total").click()
+    frame = tab.settle()
+    assert len(asked) == 2
+    table.locator("tbody tr").first.get_by_role("button").click()
+    tab.settle()
+    assert tab.state()["steps"] == "700"
+
+
 def test_files_that_cannot_be_read_are_named(visit: Open, tmp_path: Path) -> None:
     """A log directory without a trace, a file that is broken and one that ends early."""
     (tmp_path / "none").mkdir()
