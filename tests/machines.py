@@ -146,6 +146,8 @@ class Machine:
     ready: dict[int, int] = field(default_factory=lambda: {7: 0, 9: 0})
     builder: TraceBuilder = field(default_factory=trace)
     operators: list[str] = field(default_factory=list)
+    records_waits: bool = False
+    """Whether the profiler records which event a stream waits for."""
 
     def run(self, program: Program) -> Machine:
         for number, step in enumerate(program.steps):
@@ -190,9 +192,20 @@ class Machine:
             case "join":
                 self.ready[each.stream] = max(self.free.values())
                 self._spend(1_000)
-                self.builder.call(begin / 1000, (self.now - begin) / 1000, name="cudaStreamWaitEvent")
+                if self.records_waits:
+                    self._record_wait(each.stream, begin)
+                else:
+                    self.builder.call(begin / 1000, (self.now - begin) / 1000, name="cudaStreamWaitEvent")
             case _:
                 self._launch(each)
+
+    def _record_wait(self, stream: int, begin: int) -> None:
+        (other,) = {7, 9} - {stream}
+        record, at = begin + 1, (begin + 300) / 1000
+        self.builder.call(begin / 1000, 0.3, corr=record, name="cudaEventRecord")
+        self.builder.call(at, 0.7, corr=record + 1, name="cudaStreamWaitEvent")
+        ids = {"correlation": record + 1, "wait_on_stream": other, "wait_on_cuda_event_record_corr_id": record}
+        self.builder.event("cuda_sync", "Stream Wait Event", at, 0.7, 0, stream, device=0, stream=stream, **ids)
 
     def _launch(self, each: Instruction) -> None:
         begin = self.now

@@ -202,6 +202,40 @@ def test_other_stream() -> None:
     assert times(table) == {"COMPUTE": 450, "BETWEEN_KERNELS": 15, "LAUNCH": 5}
 
 
+def waiting_streams(**ids: int) -> TraceTable:
+    """Stream 9 waits for kernel a of stream 7, which ends early. Kernel b is launched after the event."""
+    found = (
+        trace().step(0, 0, 900)
+        .op("first", 0, 10).launches(kernel("a", 100, at=10), at=0, dur=5)
+        .call(20, 1, corr=50, name="cudaEventRecord")
+        .op("second", 30, 10).launches(kernel("b", 100, at=111), at=30, dur=5)
+        .call(50, 2, corr=51, name="cudaStreamWaitEvent")
+        .op("third", 300, 10).launches(kernel("c", 590, at=310, stream=9), at=300, dur=5)
+    )  # fmt: skip
+    return found.event("cuda_sync", "Stream Wait Event", 50, 2, 0, 9, stream=9, correlation=51, **ids).table()
+
+
+@pytest.mark.parametrize(
+    ("ids", "awaited", "slack_us"),
+    [
+        # The last 1 us before kernel c is the usual gap between kernels.
+        ({"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 50}, "a", 199),
+        ({"wait_on_stream": 8, "wait_on_cuda_event_record_corr_id": 50}, None, 689),
+        # The event or its stream is unknown: kernel c may wait for the last work before it.
+        ({"wait_on_stream": -1, "wait_on_cuda_event_record_corr_id": 50}, "b", 98),
+        ({"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": -1}, "b", 98),
+        ({"wait_on_stream": 7}, "b", 98),
+    ],
+)
+def test_recorded_waits_of_streams(ids: dict[str, int], awaited: str | None, slack_us: int) -> None:
+    table = waiting_streams(**ids)
+    graph = dependencies(table)
+    tails = graph.links.tail_ns[graph.links.kind == Link.STREAM].tolist()
+    assert tails == ([] if awaited is None else [table.ends(np.array([named(table, awaited)]))[0]])
+    assert graph.inferred == 0
+    assert slack(table)[named(table, "a")] == slack_us * 1000
+
+
 def test_unrecorded_time() -> None:
     """A copy takes 5 ms to start: the device runs work from before the recording."""
     table = trace().step(0, 0, 10).op("copy", 0, 5).launches(memcpy(50, at=5000), at=0, dur=5).table()

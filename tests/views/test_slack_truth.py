@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pytest
 
 from tb_plugin.analysis.critical_path.steps import slack
 from tb_plugin.model.trace.schema import DEVICE_WORK, of_kind
@@ -33,15 +34,14 @@ class Slower(Machine):
         super()._launch(slower)
 
 
-def test_slack_of_kernels() -> None:
-    """Within its slack, a kernel has no effect. Beyond its slack, the step takes longer by the rest.
-
-    A dependency between streams that delayed no work may be unknown. Then, the slack is too large.
-    """
+# Limits of the share of kernels whose slack is too large, because a dependency between streams is unknown.
+@pytest.mark.parametrize(("records_waits", "most"), [(False, 0.02), (True, 0.005)])
+def test_slack_of_kernels(records_waits: bool, most: float) -> None:
+    """Within its slack, a kernel has no effect. Beyond its slack, the step takes longer by the rest."""
     checked, too_large = 0, []
     for seed in range(SEEDS):
         program, rng = random_program(seed), random.Random(seed)
-        recorded = Machine().run(program)
+        recorded = Machine(records_waits=records_waits).run(program)
         table = recorded.builder.table()
         work = np.flatnonzero(of_kind(table.kind, *DEVICE_WORK))
         work = work[np.argsort(table.start_ns[table.launch[work]], kind="stable")]
@@ -57,4 +57,4 @@ def test_slack_of_kernels() -> None:
                 assert len(np.unique(table.track[work])) > 1, (seed, target)
                 too_large.append((seed, target))
     assert checked >= 5 * SEEDS
-    assert len(too_large) <= 0.02 * checked, too_large
+    assert len(too_large) <= most * checked, too_large

@@ -21,6 +21,7 @@ from tb_plugin.analysis.launches.phases import LEAST_OUTLIER_NS, launch_phases, 
 from tb_plugin.analysis.launches.unrecorded_work import NEAR_NS, unrecorded_work
 from tb_plugin.analysis.simulate.change import Assumption
 from tb_plugin.analysis.simulate.dependencies import device_waits
+from tb_plugin.analysis.simulate.stream_waits import recorded_waits
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import Whole, distinct_values
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, subtract, union
@@ -116,7 +117,7 @@ def dependencies(trace: TraceTable) -> Graph:
 
 
 def _device_work(trace: TraceTable, parts: _Parts) -> int:
-    """Adds launches, streams and dependencies between streams. Returns the number of the latter."""
+    """Adds launches, streams and dependencies between streams. Returns the number of inferred dependencies."""
     launches = launch_phases(trace)
     row = launches.row
     if not len(row):
@@ -155,9 +156,9 @@ def _device_work(trace: TraceTable, parts: _Parts) -> int:
             of_stream = mine & (stream == each)
             idle = subtract(union(reach[of_stream], start[of_stream]), unrecorded_work(trace, device))
             parts.lags.setdefault(each, []).append(idle)
-    delayed = _simulated_waits(trace, parts)
+    delayed, inferred = _simulated_waits(trace, parts)
     unexplained = gap & (~known | (lag > 0)) & ~np.isin(row, delayed)
-    return len(delayed) + _near_ends(trace, parts, np.flatnonzero(unexplained))
+    return inferred + _near_ends(trace, parts, np.flatnonzero(unexplained))
 
 
 def _latest_end(stop: Int64, first: npt.NDArray[np.bool_]) -> Int64:
@@ -169,8 +170,10 @@ def _latest_end(stop: Int64, first: npt.NDArray[np.bool_]) -> Int64:
     return np.where(first, -FAR, np.append(0, reach)[:-1])
 
 
-def _simulated_waits(trace: TraceTable, parts: _Parts) -> Int64:
-    """Adds the waits between streams that the simulation knows. Returns the rows that waits delayed."""
+def _simulated_waits(trace: TraceTable, parts: _Parts) -> tuple[Int64, int]:
+    """Adds the waits between streams that the simulation knows. Returns the rows that waits delayed, and the number of
+    inferred waits among them.
+    """
     low, high = int(trace.start_ns.min(initial=0)), int(trace.end_ns.max(initial=0)) + 1
     streams, delayed = hardware_streams(trace).of, [np.empty(0, np.int64)]
     for device in device_busy(trace):
@@ -182,7 +185,8 @@ def _simulated_waits(trace: TraceTable, parts: _Parts) -> Int64:
         lag = np.minimum(work.join_ns, start - done)
         parts.link(Link.STREAM, streams[source], done, streams[row], start, lag, row)
         delayed.append(row[lag == 0])
-    return np.concatenate(delayed)
+    rows = np.concatenate(delayed)
+    return rows, int((~np.isin(rows, recorded_waits(trace).row)).sum())
 
 
 def _near_ends(trace: TraceTable, parts: _Parts, at: Int64) -> int:

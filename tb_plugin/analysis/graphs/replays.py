@@ -8,7 +8,7 @@ import numpy as np
 from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.lib.groupby import group, number_groups, places_of, sequence_hashes
 from tb_plugin.lib.model_cache import cached_by_argument
-from tb_plugin.model.trace.extra_columns import GRAPH_ID, NODE_ID
+from tb_plugin.model.trace.extra_columns import GRAPH_ID, NODE_ID, integers_of
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, no_rows, of_kind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -136,7 +136,7 @@ def replay_numbers(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _pieces(trace: TraceTable) -> tuple[Int64, Int64, int]:
-    ids = _column(trace, GRAPH_ID)
+    ids = integers_of(trace.others, GRAPH_ID)
     of_graph = np.zeros(len(trace) + 1, np.bool_)
     of_graph[:-1] = trace.calls_that(CallRole.GRAPH)
     of_graph = of_graph[trace.launch]
@@ -158,18 +158,11 @@ def _pieces(trace: TraceTable) -> tuple[Int64, Int64, int]:
     return work, rank[groups.of], unlaunched
 
 
-def _column(trace: TraceTable, key: str) -> tuple[Int32, Int64] | None:
-    for column in trace.others:
-        if column.key == key and not column.is_text and column.value.dtype.kind == "i":
-            return column.row, column.value.astype(np.int64)
-    return None
-
-
 def _ids(trace: TraceTable, work: Int64) -> tuple[Int64, Int64]:
     """Returns the recorded graph id and node id of each row (-1 = none)."""
     found = []
     for key in (GRAPH_ID, NODE_ID):
-        column = _column(trace, key)
+        column = integers_of(trace.others, key)
         values = np.full(len(trace), MISSING, np.int64)
         if column is not None:
             values[column[0]] = column[1]

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
+from tb_plugin.analysis.busy_intervals import covered_work
+from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.analysis.launches.recorded import STREAM_WAIT
 from tb_plugin.analysis.simulate.change import Assumption
-from tb_plugin.lib.arrays import Bool, Int64
-from tb_plugin.model.trace.schema import MISSING, CallRole
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import places_of
+from tb_plugin.lib.model_cache import cached_by_argument
+from tb_plugin.model.trace.extra_columns import AWAITED_STREAM, RECORDING_CALL, integers_of
+from tb_plugin.model.trace.links import first_in_process
+from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.table import TraceTable
 
 
 def stream_waits(
-    trace: TraceTable,
-    call: Int64,
-    stream: Int64,
-    launched: Int64,
-    start: Int64,
-    stop: Int64,
-    idle: Bool,
-    near: int,
-    assume: Assumption,
+    trace: TraceTable, row: Int64, stream: Int64, launched: Int64, idle: Bool, near: int, assume: Assumption
 ) -> tuple[Int64, Int64, Bool]:
-    """Returns pairs of work, of which the first may wait for the second on another stream.
+    """Returns pairs of work (indices of ``row``), of which the first may wait for the second on another stream.
 
     ``idle`` marks work that neither its launch nor its stream delayed. The third result marks pairs for which there is
-    evidence: the host asked for the wait, or the first work is idle and starts when the second one ends. For a lower
-    bound, pairs without evidence are included.
+    evidence: the profiler recorded the wait, the host asked for a wait, or the first work is idle and starts when the
+    second one ends. For a lower bound, pairs without evidence are included.
     """
-    asked = np.zeros(len(call), np.bool_)
-    asked[_launched_after_joins(trace, call, launched)] = True
+    call, start, stop = trace.launch[row], trace.start_ns[row], trace.ends(row)
+    recorded, place = recorded_waits(trace), places_of(row, len(trace)).astype(np.int64)
+    join, source = place[recorded.row], place[recorded.awaited]
+    both = (join != MISSING) & (source != MISSING)
+    pairs = [(join[both], source[both], both[both])]
+    asked, idle = np.zeros(len(row), np.bool_), idle.copy()
+    asked[_launched_after_joins(trace, call, launched, recorded.call)] = True
+    idle[join[both]] = False
     low = assume == Assumption.LOW
-    target = np.arange(len(call)) if low else np.flatnonzero(asked | idle)
-    pairs = []
+    target = np.arange(len(row)) if low else np.flatnonzero(asked | idle)
     for other in range(int(stream.max(initial=-1)) + 1):
         theirs = np.flatnonzero(stream == other)
         theirs = theirs[np.argsort(stop[theirs], kind="stable")]
@@ -57,15 +62,67 @@ def stream_waits(
             following = theirs[np.minimum(place + 1, len(theirs) - 1)]
             runs = idle[mine] & ~is_near & (start[following] < start[mine]) & (start[mine] < stop[following])
             pairs.append((mine[runs], following[runs], runs[runs]))
-    if not pairs:
-        return target[:0], target[:0], asked[:0]
     join, source, evident = (np.concatenate(side) for side in zip(*pairs, strict=True))
     return join, source, evident
 
 
-def _launched_after_joins(trace: TraceTable, call: Int64, launched: Int64) -> Int64:
-    """Returns the first work that a thread launches after it made a stream wait for another one."""
-    joins = np.flatnonzero(trace.calls_that(CallRole.JOIN))
+class RecordedWaits(msgspec.Struct, frozen=True, eq=False):
+    """Waits of work for work of another stream, as the profiler recorded them."""
+
+    row: Int64
+    awaited: Int64
+    """Row of the work that each ``row`` waits for."""
+    call: Int64
+    """Rows of the calls that made a stream wait; also calls without work before the event or after the wait."""
+
+
+@cached_by_argument
+def recorded_waits(trace: TraceTable) -> RecordedWaits:
+    """Returns the waits for events whose stream and ``cudaEventRecord`` call are recorded.
+
+    The first work that is launched on the waiting stream after the wait starts after the last work that was launched on
+    the awaited stream before the event was recorded.
+    """
+    streams, none = hardware_streams(trace), np.empty(0, np.int64)
+    numbers, records = (integers_of(trace.others, key) for key in (AWAITED_STREAM, RECORDING_CALL))
+    if numbers is None or records is None:
+        return RecordedWaits(none, none, none)
+    wait, at_number, at_record = np.intersect1d(numbers[0], records[0], assume_unique=True, return_indices=True)
+    number, correlation = numbers[1][at_number], records[1][at_record]
+    number_of = {str(each): each for each in np.unique(number).tolist() if each >= 0}
+    calls = np.flatnonzero(trace.kind == EventKind.RUNTIME)
+    asking, recording = (
+        first_in_process(trace.correlation[calls], calls, ids, trace.process, wait.astype(np.int64))
+        for ids in (trace.correlation[wait], correlation)
+    )
+    row = covered_work(trace)
+    row = row[trace.launch[row] != MISSING]
+    stream, launched = streams.of[row], trace.start_ns[trace.launch[row]]
+    order = np.lexsort((trace.start_ns[row], launched, stream))
+    named = trace.strings.where(lambda text: text.startswith(STREAM_WAIT))[trace.name[wait]]
+    named &= (trace.kind[wait] == EventKind.SYNC) & (asking != MISSING) & (recording != MISSING)
+    named &= number >= 0
+    pids = np.array([track.pid for track in trace.tracks], np.object_)[trace.track[wait]]
+    work, awaited = np.full(len(wait), MISSING, np.int64), np.full(len(wait), MISSING, np.int64)
+    for each in np.unique(stream).tolist():
+        mine = order[stream[order] == each]
+        waiting = np.flatnonzero(named & (streams.of[wait] == each))
+        place = np.searchsorted(launched[mine], trace.start_ns[asking[waiting]])
+        work[waiting] = np.append(row[mine], MISSING)[place]
+        pid = trace.tracks[trace.track[row[mine[0]]]].pid
+        recorded = np.flatnonzero(named & (number == number_of.get(streams.names[each], MISSING)) & (pids == pid))
+        place = np.searchsorted(launched[mine], trace.start_ns[recording[recorded]])
+        awaited[recorded] = np.append(MISSING, row[mine])[place]
+    both = (work != MISSING) & (awaited != MISSING) & (streams.of[work] != streams.of[awaited])
+    both &= trace.ends(awaited) <= trace.start_ns[work]
+    return RecordedWaits(work[both], awaited[both], asking[named].astype(np.int64))
+
+
+def _launched_after_joins(trace: TraceTable, call: Int32, launched: Int64, recorded: Int64) -> Int64:
+    """Returns the first work that a thread launches after it made a stream wait for another one, except for recorded
+    waits.
+    """
+    joins = np.setdiff1d(np.flatnonzero(trace.calls_that(CallRole.JOIN)), recorded)
     if not len(joins):
         return joins
     found = []

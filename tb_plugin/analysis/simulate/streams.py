@@ -129,7 +129,7 @@ def streams_of(trace: TraceTable, device: int, begin: int, end: int, assume: Ass
     gap -= measure_within(unrecorded_work(trace, device), np.minimum(free_ns, start), start)
     near = max(usual_latency_ns(queued), MIN_NEAR_NS)
     is_idle = np.minimum(late - launching, gap - between) > near
-    join, source, is_stated = stream_waits(trace, call, stream, launched, start, stop, is_idle, near, assume)
+    join, source, is_stated = stream_waits(trace, row, stream, launched, is_idle, near, assume)
     # The host prepares a copy that it waits for, so the idle time before it is no wait of its stream.
     is_idle &= ~waits
     joined = np.maximum(start[join] - stop[source], 0)

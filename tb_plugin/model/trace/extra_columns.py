@@ -36,6 +36,10 @@ REGIONS = "annotation"
 LAUNCHED = "kernel"
 GRID, BLOCK = "grid", "block"
 
+# Keys of the extra columns of a recorded wait of one stream for another: number of the awaited stream, and correlation id
+# of the call that recorded the awaited event.
+AWAITED_STREAM, RECORDING_CALL = "wait_on_stream", "wait_on_cuda_event_record_corr_id"
+
 # Keys of the extra columns of failed memory requests: requested, allocated and reserved bytes.
 REQUESTED, ALLOCATED, RESERVED = "Bytes", "Total Allocated", "Total Reserved"
 # Keys of the extra columns with the device of failed memory requests, as in MemoryEvents.
@@ -65,6 +69,14 @@ class OpenColumn(msgspec.Struct, frozen=True, eq=False):
             return np.zeros(len(rows), self.value.dtype), np.zeros(len(rows), np.bool_)
         place = np.minimum(np.searchsorted(self.row, rows), len(self.row) - 1)
         return self.value[place], self.row[place] == rows
+
+
+def integers_of(columns: Sequence[OpenColumn], key: str) -> tuple[Int32, Int64] | None:
+    """Returns the rows and values of an extra column; None if no column with this key contains integers."""
+    for column in columns:
+        if column.key == key and not column.is_text and column.value.dtype.kind == "i":
+            return column.row, column.value.astype(np.int64)
+    return None
 
 
 class ReportedColumn(msgspec.Struct, frozen=True, eq=False):
