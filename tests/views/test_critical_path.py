@@ -17,6 +17,8 @@ from tb_plugin.analysis.critical_path.collectives import paths_to_collectives
 from tb_plugin.analysis.critical_path.graph import FAR, Graph, Link, Links, dependencies
 from tb_plugin.analysis.critical_path.longest import Windows, longest_paths
 from tb_plugin.analysis.critical_path.steps import Part, critical_paths, critical_time, runs_of_steps, slack
+from tb_plugin.analysis.simulate import Assumption
+from tb_plugin.analysis.simulate.streams import streams_of
 from tb_plugin.errors import UserError
 from tb_plugin.lib.intervals import measure_within, union
 from tb_plugin.model.trace.schema import EventKind
@@ -200,6 +202,26 @@ def test_other_stream() -> None:
     )  # fmt: skip
     assert dependencies(table).inferred == 2
     assert times(table) == {"COMPUTE": 450, "BETWEEN_KERNELS": 15, "LAUNCH": 5}
+
+
+def test_late_work_of_another_stream() -> None:
+    """30 us are too long for the simulation, but the path has no better explanation."""
+    table = (
+        trace().step(0, 0, 30)
+        .op("first", 0, 5).launches(kernel("compute", 100, at=5), at=0, dur=5)
+        .op("second", 5, 5).launches(kernel("copy", 300, at=135, stream=9), at=5, dur=5)
+        .table()
+    )  # fmt: skip
+    assert not len(streams_of(table, 0, 0, 1_000_000, Assumption.EXPECTED).join)
+    assert dependencies(table).inferred == 1
+    assert times(table) == {"COMPUTE": 400, "BETWEEN_KERNELS": 30, "LAUNCH": 5}
+
+
+@needs_shared
+def test_late_work_of_other_streams_in_a_recording() -> None:
+    table = loaded(f"{SHARED.name}/data/hta/mtia_inference_trace/mtia_inference_rank_0.json.gz")
+    found = critical_time(table)
+    assert found.ns[found.part == Part.UNCOVERED].sum() < 0.2 * found.ns.sum()
 
 
 def waiting_streams(**ids: int) -> TraceTable:

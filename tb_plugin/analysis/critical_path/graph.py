@@ -190,7 +190,12 @@ def _simulated_waits(trace: TraceTable, parts: _Parts) -> tuple[Int64, int]:
 
 
 def _near_ends(trace: TraceTable, parts: _Parts, at: Int64) -> int:
-    """Adds dependencies on work of other streams of the device that ended just before these rows of device work."""
+    """Adds dependencies on work of other streams of the device that ended just before these rows of device work.
+
+    These rows have no other explanation, so the limit is wider than the usual latency of the simulation, whose savings
+    need stronger evidence. A recording of HTA has 30 us between streams (``mtia_inference_rank_0``): without this second
+    inference, the path explains 10 % of it instead of 81 %. One inference with the wide limit explains 76 %.
+    """
     launches = launch_phases(trace)
     stream = hardware_streams(trace).of[launches.row].astype(np.int64)
     device = trace.device[launches.row]
