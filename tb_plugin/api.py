@@ -333,7 +333,8 @@ class OpenProfile:
         """Returns the time that changes save per step, as estimated bounds in nanoseconds.
 
         A change is work and the factor of its time, such as ``operator:aten::mm=0.5`` or ``copies=0``. Without changes,
-        the result has the ten that save most. Raises BadRequest, NotFoundError, MissingPackage.
+        the result has the ten that save most. Waits for other ranks stay as recorded; ``Job.what_if`` simulates all ranks.
+        Raises BadRequest, NotFoundError, MissingPackage.
         """
         asked = Params(table="whatif", limit=None, extra=tuple(("scale", scale) for scale in scales))
         return _table_of(self._workspace, self._place, "whatif", asked, steps)

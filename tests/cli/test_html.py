@@ -40,6 +40,9 @@ def test_a_report_is_about_the_chosen_profile_and_steps(tmp_path, capsys):
     views = {view["id"]: view["view"] for view in data["views"]}
     assert len(views["kernels"]["payloads"]["kernels"]["rows"]) == 3
     assert views["distributed"]["payloads"]["verdict"] and "diff" not in views
+    assert views["whatif"]["payloads"]["answer"]["notices"][0]["text"].endswith(
+        "Waits for other ranks stay as recorded."
+    )
 
 
 def test_a_diff_has_a_comparison(tmp_path, capsys):

@@ -296,3 +296,18 @@ def test_the_command(capsys):
     assert "Removing GEMM kernels saves most" in capsys.readouterr().out
     assert cli.main(["whatif", path, "--scale", "copies=0", "--scale", "copies=0.5"]) == 2
     assert "Two changes have the same work." in capsys.readouterr().err
+
+
+def test_one_rank_of_a_job_keeps_its_waits(capsys):
+    """The command and the page say so, unless all ranks are simulated or the trace has no collectives."""
+    scale, job = ["--scale", "communication=0.5"], str(SAMPLES / "synthetic_ddp")
+    note = "Waits for other ranks stay as recorded."
+    for arguments, is_one in ((["--worker", "rank0"], True), ([], False)):
+        assert cli.main(["whatif", job, *scale, *arguments]) == 0
+        assert (note in " ".join(capsys.readouterr().out.split())) == is_one
+    for builder, is_one in (
+        (busy(), False),
+        (busy().op("c10d::allreduce_", 40, 2).launches(kernel("ncclDevKernel_AllReduce", 10, 205)), True),
+    ):
+        (notice,) = payload_of(part(builder.table(), "whatif"), "answer", Notices).notices
+        assert notice.text.endswith(note) == is_one

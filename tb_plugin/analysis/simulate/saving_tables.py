@@ -71,11 +71,11 @@ def saving_frame(
 
 
 def saving_answer(
-    changes: Sequence[Titled], saved_ns: Int64, chosen: int, step_ns: int, limits: Sequence[str] = ()
+    changes: Sequence[Titled], saved_ns: Int64, chosen: int, step_ns: int, limits: Sequence[str] = (), note: str = ""
 ) -> dict[str, Payload]:
     """Returns a sentence about all chosen changes, or about the change that saves most; empty without a change.
 
-    ``limits`` names what limits the step after each change ("" = unknown).
+    ``limits`` names what limits the step after each change ("" = unknown). ``note`` is a last sentence.
     """
     at = chosen - 1 if chosen else 0
     if at >= len(changes):
@@ -92,6 +92,8 @@ def saving_answer(
         text = "The changes save nothing." if chosen > 1 else "This change saves nothing."
     if limits and limits[at]:
         text += f" Then the {limits[at]} limits the step."
+    if note:
+        text += f" {note}"
     values: dict[str, Scalar] = {
         "simulated_change": changes[at].work,
         "saved_ns": saved,

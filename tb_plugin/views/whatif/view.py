@@ -46,6 +46,8 @@ from tb_plugin.views.whatif import VIEW
 TRIED_OPERATORS = 5
 # Changes that the table lists.
 MOST_CHANGES = 10
+# The simulation of one rank knows no other rank.
+RECORDED_WAITS = "Waits for other ranks stay as recorded."
 # Nested calls with at least this share of the outer call are the same work.
 MIN_SAME_SHARE = 0.9
 
@@ -86,8 +88,9 @@ class WhatIf(DeclaredView, entry=VIEW):
         waits = simulated.most - simulated.expected > MAX_WAIT_SHARE * (step_ns - simulated.expected)
         has_work = of_kind(trace.kind, *DEVICE_WORK).any()
         limits = [(device_word(trace) if each else "CPU") if has_work else "" for each in waits.tolist()]
+        note = RECORDED_WAITS if trace.is_collective.any() else ""
         payloads: dict[str, Payload] = {
-            **saving_answer(simulated.changes, simulated.expected, len(every), step_ns, limits),
+            **saving_answer(simulated.changes, simulated.expected, len(every), step_ns, limits, note),
             "summary": Figures("summary", "Step", "", METRICS.measured(whatif_step_ns=step_ns)),
         }
         bounds = {"saved_low_ns": simulated.low, "saved_high_ns": simulated.high}

@@ -78,7 +78,6 @@ export function WhatIf({ base, profile, catalog }: PageProps) {
                 {scales.length > 1
                   ? 'The table starts with each change alone, and all together.'
                   : 'Savings overlap; do not add them.'}
-                {ranks > 1 && ' Other ranks stay as they are.'}
               </p>
             </HeadlineCard>
             <NoticesCard view={view} />
