@@ -21,7 +21,6 @@ from tb_plugin.analysis.launches.phases import LEAST_OUTLIER_NS, launch_phases, 
 from tb_plugin.analysis.launches.unrecorded_work import NEAR_NS, unrecorded_work
 from tb_plugin.analysis.simulate.change import Assumption
 from tb_plugin.analysis.simulate.dependencies import device_waits
-from tb_plugin.analysis.simulate.stream_waits import recorded_waits
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import Whole, distinct_values
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, subtract, union
@@ -174,11 +173,12 @@ def _simulated_waits(trace: TraceTable, parts: _Parts) -> tuple[Int64, int]:
     """Adds the waits between streams that the simulation knows. Returns the rows that waits delayed, and the number of
     inferred waits among them.
     """
+    from tb_plugin.analysis.simulate.stream_waits import recorded_waits
+    from tb_plugin.analysis.simulate.streams import streams_of
+
     low, high = int(trace.start_ns.min(initial=0)), int(trace.end_ns.max(initial=0)) + 1
     streams, delayed = hardware_streams(trace).of, [np.empty(0, np.int64)]
     for device in device_busy(trace):
-        from tb_plugin.analysis.simulate.streams import streams_of
-
         work = streams_of(trace, device, low, high, Assumption.EXPECTED)
         row, source = work.row[work.join], work.row[work.source]
         done, start = trace.ends(source), trace.start_ns[row]
