@@ -391,8 +391,8 @@ class Job:
         self.workers = [entry.files.worker for entry in workspace.catalog.workers(self._place)]
         """Names of all workers of the run and span.
 
-        Tables omit each worker that cannot be compared. The findings ``no_rank``, ``same_rank`` and ``other_time``
-        explain why.
+        Tables omit each worker that cannot be compared. The findings ``no_rank``, ``same_rank``, ``other_size`` and
+        ``other_time`` explain why.
         """
 
     def __repr__(self) -> str:

@@ -9,21 +9,25 @@ import msgspec
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.simulate.scaled import parsed_scale
-from tb_plugin.cli.exit_codes import NOTHING, OK
+from tb_plugin.cli.exit_codes import NOTHING, OK, USAGE
 from tb_plugin.cli.printer import MarkdownPrinter, TextPrinter
 from tb_plugin.cli.session import open_session
 from tb_plugin.cli.terminal import ROWS_IN_TEXT, print_error, print_line
 from tb_plugin.errors import BadRequest, TorchTraceError, UserError
-from tb_plugin.payloads import Profile, View
+from tb_plugin.payloads import Notices, Profile, View
 from tb_plugin.service.answers.sql_answers import RANKS_VIEW
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace
+from tb_plugin.views.distributed.comparable_profiles import IGNORED
 from tb_plugin.views.whatif import VIEW
 
 
 def whatif(arguments: argparse.Namespace) -> int:
-    """Prints the view of each run or profile, and returns the exit code. Raises UserError."""
+    """Prints the view of each run or profile, and returns the exit code. Raises UserError.
+
+    A profile without the changed work is an error only if no other profile has this work.
+    """
     for text in arguments.scale:
         parsed_scale(text)  # before anything is read
     wanted = Place(arguments.run, arguments.worker, arguments.span, arguments.window)
@@ -31,15 +35,15 @@ def whatif(arguments: argparse.Namespace) -> int:
     extra = (*(("scale", text) for text in arguments.scale), *(("on", rank) for rank in arguments.on))
     params = Params(limit=arguments.top or ROWS_IN_TEXT, extra=extra)
     printer = MarkdownPrinter() if arguments.format == "markdown" else TextPrinter()
-    printed = 0
+    printed, refused = 0, False
     try:
-        for title, place, view in _places(session.workspace, session.load_or_complain(arguments.path), arguments):
+        entries = session.load_or_complain(arguments.path)
+        for title, place, view in _places(session.workspace, entries, arguments):
             try:
                 ask = session.workspace.group if view == RANKS_VIEW else session.workspace.view
                 answer = ask(place, view, params, arguments.steps)
-            except BadRequest:
-                raise
             except (UserError, TorchTraceError) as error:
+                refused |= isinstance(error, BadRequest)
                 print_error(f"{title}: {error}")
                 continue
             if isinstance(answer, Profile):
@@ -50,10 +54,27 @@ def whatif(arguments: argparse.Namespace) -> int:
                 print_line(bytes(answer).decode())
                 continue
             printer.heading(title, 1)
-            printer.view(msgspec.json.decode(answer, type=View), "")
+            found = msgspec.json.decode(answer, type=View)
+            printer.view(found, "")
+            if view == RANKS_VIEW:
+                for line in _ignored_files(
+                    found, [each for each in entries if (each.files.run, each.files.span) == (place.run, place.span)]
+                ):
+                    print_line(line)
     finally:
         session.workspace.close()
-    return OK if printed else NOTHING
+    return OK if printed else USAGE if refused else NOTHING
+
+
+def _ignored_files(view: View, entries: Sequence[Entry]) -> Iterator[str]:
+    """Yields the files of ignored workers. The names of these workers may come from the content of the files."""
+    answer = view.payloads.get("answer")
+    for notice in answer.notices if isinstance(answer, Notices) else ():
+        if notice.rule in IGNORED:
+            names = notice.text.partition("): ")[2].removesuffix(".").split(", ")
+            yield from (
+                f"Ignored {each.files.worker}: {each.files.url}" for each in entries if each.files.worker in names
+            )
 
 
 def _places(

@@ -612,6 +612,25 @@ def test_workers_of_one_rank_are_not_compared() -> None:
     assert text == "Ignored (another worker reports the same rank): zrank1."
 
 
+def test_ranks_of_another_job_are_not_compared() -> None:
+    ranks = synthetic()
+    for other in (
+        again(ranks[:3], 0, **{"distributed.world_size": 8}),
+        again(ranks[:1], 0, **{"distributed.world_size": 1}),
+    ):
+        assert workers_of([*other, *ranks]) == workers_of(ranks)
+        assert findings([*other, *ranks]) == findings(ranks) | {"other_size": {}}
+    unknown = again(ranks[2:3], 0, **{"distributed.rank": None, "distributed.world_size": None})
+    assert workers_of([*ranks, *unknown]) == workers_of(ranks), "all ranks are loaded"
+    assert findings([*ranks, *unknown]) == findings(ranks) | {"no_rank": {}}
+    assert (
+        len(
+            workers_of([*ranks[:3], *again(ranks[3:], 0, **{"distributed.rank": None, "distributed.world_size": None})])
+        )
+        == 4
+    )
+
+
 def test_two_launches_in_one_span_share_no_collective() -> None:
     ranks = synthetic()
     launches = [*again(ranks, 100), *ranks[:3]]

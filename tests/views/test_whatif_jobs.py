@@ -17,7 +17,7 @@ from tb_plugin import cli
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Table, View
-from tests.builders import analysis, model
+from tests.builders import analysis, model, trace
 from tests.depth import DEEP
 from tests.machines import Faster
 from tests.samples import SAMPLES
@@ -207,9 +207,32 @@ def test_the_command_over_a_job(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "synthetic_ddp / all ranks" in shown and "With this change, a step takes" in shown
     assert cli.main(["whatif", str(SAMPLES / "ddp_gloo"), "--scale", "communication=0"]) == 2
-    assert "Some collectives ran on the CPU." in capsys.readouterr().err
+    assert "Collectives of rank0, rank1 ran on the CPU." in capsys.readouterr().err
     assert cli.main(["whatif", str(SAMPLES / "synthetic_gpu"), "--scale", "copies=0", "--on", "rank0"]) == 2
     assert "--on needs several ranks" in capsys.readouterr().err
+
+
+def test_files_that_are_no_ranks_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A rank of another job has the same step time as without it, and a trace without the work ends nothing."""
+    texts = small_job()
+    for rank, text in enumerate(texts):
+        (tmp_path / f"rank{rank}.1795200788609560165.pt.trace.json").write_text(text)
+    arguments = ["whatif", str(tmp_path), "--scale", "communication=0.5"]
+    assert cli.main(arguments) == 0
+    (expected,) = (line for line in capsys.readouterr().out.splitlines() if "a step takes" in line)
+    other = plan(Job(ranks=4, steps=2, layers=1, kernels=6))
+    (tmp_path / "left_over.1795200788609560165.pt.trace.json").write_text("".join(text_of(other, 3)))
+    (tmp_path / "alone.1795200788609560165.pt.trace.json").write_text(trace().step(1, 0, 9).op("aten::mm", 0, 5).text())
+    assert cli.main(arguments) == 0
+    shown = capsys.readouterr()
+    assert expected in shown.out.splitlines()
+    assert f"Ignored rank3: {tmp_path}/left_over" in shown.out and f"Ignored alone: {tmp_path}/alone" in shown.out
+
+
+def test_a_profile_without_the_work_does_not_end_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, code in (("synthetic_ddp", 0), ("resnet_cpu", 2)):
+        assert cli.main(["whatif", str(SAMPLES / name), "--scale", "communication=0.5"]) == code
+    assert "resnet_cpu / worker0 / span 1: scale: The trace has no communication." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("streams", [2, 3])

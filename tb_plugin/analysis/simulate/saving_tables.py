@@ -13,7 +13,7 @@ from tb_plugin.analysis.simulate.scaled import Scale, parsed_scale
 from tb_plugin.analysis.work_answers import answer
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.arrays import Int64
-from tb_plugin.payloads import Payload, Scalar
+from tb_plugin.payloads import Notice, Payload, Scalar
 
 METRICS = SHARED.adding(
     define(
@@ -71,11 +71,18 @@ def saving_frame(
 
 
 def saving_answer(
-    changes: Sequence[Titled], saved_ns: Int64, chosen: int, step_ns: int, limits: Sequence[str] = (), note: str = ""
+    changes: Sequence[Titled],
+    saved_ns: Int64,
+    chosen: int,
+    step_ns: int,
+    limits: Sequence[str] = (),
+    note: str = "",
+    notices: Sequence[Notice] = (),
 ) -> dict[str, Payload]:
     """Returns a sentence about all chosen changes, or about the change that saves most; empty without a change.
 
-    ``limits`` names what limits the step after each change ("" = unknown). ``note`` is a last sentence.
+    ``limits`` names what limits the step after each change ("" = unknown). ``note`` is a last sentence, and
+    ``notices`` follow.
     """
     at = chosen - 1 if chosen else 0
     if at >= len(changes):
@@ -103,4 +110,4 @@ def saving_answer(
         "whatif_changes": max(chosen - 1, 1),
     }
     named = {key: value for key, value in values.items() if f"{{{key}}}" in text}
-    return {"answer": answer("whatif_answer", text, METRICS.figures(named))}
+    return {"answer": answer("whatif_answer", text, METRICS.figures(named), *notices)}

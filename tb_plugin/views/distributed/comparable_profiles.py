@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pyarrow.compute as pc
@@ -11,7 +12,7 @@ from tb_plugin.lib.intervals import split_by_gaps
 from tb_plugin.payloads import Notice, Severity
 
 # reasons to ignore a profile, also used as rule names of notices
-NO_RANK, OTHER_TIME, SAME_RANK = "no_rank", "other_time", "same_rank"
+NO_RANK, OTHER_SIZE, OTHER_TIME, SAME_RANK = "no_rank", "other_size", "other_time", "same_rank"
 _MAX_NAMED = 8
 _MAX_FACT = 1 << 62
 _NOTICES: dict[str, tuple[Severity, str, str]] = {
@@ -19,6 +20,11 @@ _NOTICES: dict[str, tuple[Severity, str, str]] = {
         "info",
         "Ignored (not part of this job): ",
         "Move traces that belong to no job to a separate folder.",
+    ),
+    OTHER_SIZE: (
+        "medium",
+        "Ignored (other world size than most workers): ",
+        "Use a separate folder for the traces of each job.",
     ),
     OTHER_TIME: (
         "medium",
@@ -32,6 +38,8 @@ _NOTICES: dict[str, tuple[Severity, str, str]] = {
     ),
 }
 
+IGNORED = frozenset(_NOTICES)
+
 
 def integer_fact(part: Part, name: str) -> int | None:
     """Returns the fact ``name`` of a part as an integer, or None if the value is missing or implausibly large."""
@@ -42,16 +50,12 @@ def integer_fact(part: Part, name: str) -> int | None:
 def why_not_compared(parts: Sequence[Part]) -> list[str]:
     """Returns the reason why each profile is ignored, or "" for profiles that are ranks of the job.
 
-    If some profiles report a world size, a profile with neither a world size nor calls is ignored. If profiles were
-    recorded at different times, the largest set of profiles from one time is used. If two profiles have the same
-    rank, the first profile is used.
+    If some profiles report a world size, profiles with a less frequent world size are ignored. A profile without a world
+    size is also ignored if it has no calls, or if all ranks of the job are loaded. If profiles were recorded at different
+    times, the largest set of profiles from one time is used. If two profiles have the same rank, the first profile is
+    used.
     """
-    has_world_size = [integer_fact(part, "distributed.world_size") is not None for part in parts]
-    calls = [part.frames["collectives"].data.num_rows > 0 for part in parts]
-    reasons = [
-        "" if not any(has_world_size) or stated or called else NO_RANK
-        for stated, called in zip(has_world_size, calls, strict=True)
-    ]
+    reasons = _by_world_size(parts)
     for place in _at_other_times([part if not why else None for part, why in zip(parts, reasons, strict=True)]):
         reasons[place] = OTHER_TIME
     ranks: set[int] = set()
@@ -62,6 +66,23 @@ def why_not_compared(parts: Sequence[Part]) -> list[str]:
         if rank in ranks:
             reasons[place] = SAME_RANK
         ranks.add(rank)
+    return reasons
+
+
+def _by_world_size(parts: Sequence[Part]) -> list[str]:
+    sizes = [integer_fact(part, "distributed.world_size") for part in parts]
+    ((size, _),) = Counter(size for size in sizes if size is not None).most_common(1) or ((None, 0),)
+    ranks = {integer_fact(part, "distributed.rank") for part, own in zip(parts, sizes, strict=True) if own == size}
+    is_full = size is not None and len(ranks - {None}) >= size
+    reasons = []
+    for part, own in zip(parts, sizes, strict=True):
+        called = part.frames["collectives"].data.num_rows > 0
+        if size is None or own == size:
+            reasons.append("")
+        elif own is None:
+            reasons.append("" if called and not is_full else NO_RANK)
+        else:
+            reasons.append(OTHER_SIZE)
     return reasons
 
 

@@ -22,10 +22,12 @@ from tb_plugin.analysis.simulate.scaled import scaled
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload
+from tb_plugin.views.distributed.comparable_profiles import not_compared
 from tb_plugin.views.distributed.job_data import JobData
 
 SCALE, ON = "scale", "on"
 WHATIF = "whatif"
+_MAX_NAMED = 8
 
 
 def simulation_frames(trace: TraceTable, params: Params) -> dict[str, Frame]:
@@ -46,8 +48,9 @@ def simulation(joined: Part, data: JobData, params: Params) -> Part:
     tables = {name: joined.frames[name].data for name in TABLES if name in joined.frames}
     if not tables:
         raise BadRequest("The traces of the ranks are missing.", SCALE, "Load traces with steps instead of summaries.")
-    if not bool(pc.all(data.calls.data["on_device"]).as_py()):
-        raise BadRequest("Some collectives ran on the CPU.", SCALE, "Simulate one rank: select it with --worker.")
+    if len(on_cpu := np.unique(data.calls.worker[~data.calls.data["on_device"].to_numpy(zero_copy_only=False)])):
+        text = f"Collectives of {', '.join(data.names[at] for at in on_cpu[:_MAX_NAMED].tolist())} ran on the CPU."
+        raise BadRequest(text, SCALE, "Move traces of other jobs away, or simulate one rank: select it with --worker.")
     selected = params.values(ON) or data.names
     if unknown := sorted(set(selected) - set(data.names)):
         raise BadRequest(f"There is no rank {unknown[0][:80]}.", ON, f"Ranks: {', '.join(data.names[:10])}.")
@@ -78,7 +81,7 @@ def simulation(joined: Part, data: JobData, params: Params) -> Part:
     step_ns = round(float((total / steps).mean()))
     saved = np.rint((joint_savings(ranks) / steps[:, None]).mean(axis=0)).astype(np.int64)
     payloads: dict[str, Payload] = {
-        **saving_answer(changes, saved, len(changes), step_ns),
+        **saving_answer(changes, saved, len(changes), step_ns, notices=not_compared(data.left_out)),
         "summary": Figures("summary", "Step", "", METRICS.measured(whatif_step_ns=step_ns)),
     }
     frame = saving_frame(WHATIF, changes, saved, step_ns, {})
