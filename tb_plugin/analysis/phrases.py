@@ -7,6 +7,10 @@ import re
 from tb_plugin.model.trace.recorder import Recorder
 from tb_plugin.payloads import Reference
 
+# Sentence and advice about numbers of a truncated or damaged file.
+INCOMPLETE = "The file is incomplete: steps and device work may be missing."
+RECORD_AGAIN = "Wait until the job has written the whole file, or record again."
+
 
 def references_of(recorder: Recorder, finding: str) -> list[Reference]:
     """Returns links to documentation that explains a finding."""

@@ -9,7 +9,7 @@ import pytest
 
 from tb_plugin.model.trace.steps.windows import _complete
 from tb_plugin.model.trace.table import Steps, TraceTable
-from tests.builders import TraceBuilder, Work, kernel, memcpy, trace
+from tests.builders import TraceBuilder, Work, kernel, memcpy, model, trace
 
 
 def windows(table: TraceTable) -> dict[str, tuple[int, int]]:
@@ -121,13 +121,14 @@ def test_work_of_no_step_that_was_launched_later_moves_no_begin() -> None:
     assert windows(builder.table()) == {"1": (1000, 1100), "2": (1200, 1300)}
 
 
-def steps_with(*kernels: int) -> TraceTable:
+def steps_with(*kernels: int, missing_bytes: int = 0) -> TraceTable:
     builder = trace()
     for i, count in enumerate(kernels):
         builder.step(i, 1000 * i, 1000)
         for k in range(count):
             builder.launches(kernel(at=1000 * i + 10 * k), at=1000 * i + 1)
-    return builder.table()
+    content = builder.bytes()
+    return model(content[: len(content) - missing_bytes])
 
 
 @pytest.mark.parametrize(
@@ -152,6 +153,14 @@ def test_trailing_steps_whose_work_is_missing_are_left_out(kernels: tuple[int, .
     steps = steps_with(*kernels).steps
     assert steps.label == tuple(str(i) for i in range(kept))
     assert steps.dropped == tuple(str(i) for i in range(kept, len(kernels)))
+
+
+@pytest.mark.parametrize(
+    ("kernels", "kept"), [((10, 10, 9), 2), ((10, 10, 10), 3), ((10, 9, 0), 1), ((10, 0), 1), ((9,), 1)]
+)
+def test_the_last_step_of_a_truncated_file_needs_all_its_work(kernels: tuple[int, ...], kept: int) -> None:
+    assert len(steps_with(*kernels, missing_bytes=6).steps.label) == kept
+    assert not steps_with(*kernels, missing_bytes=6).report.complete
 
 
 def test_eighty_percent_is_enough_at_any_count() -> None:

@@ -10,11 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analysis.operator_calls import operator_calls
+from tb_plugin.analysis.phrases import INCOMPLETE
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.work.operator_work import operator_work
 from tb_plugin.analysis.work.rates import kernel_work, nested_work
+from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.schema import EventKind
-from tests.builders import TraceBuilder, figures, kernel, part, row, rows, trace
+from tb_plugin.payloads import Notices
+from tests.builders import TraceBuilder, figures, kernel, model, part, payload_of, row, rows, trace
 from tests.depth import examples
 from tests.views.test_backward import node
 from tests.views.test_recomputation import CHECKPOINT
@@ -190,6 +193,24 @@ def test_all_views_leave_out_collectives_and_kernels_without_a_launch() -> None:
     assert figures(part(table, "roofline").payloads["summary"])["covered_ratio"] == pytest.approx(expected)
     (mfu,) = [each for each in part(table, "overview").payloads["headline"].figures if each.metric.key == "mfu"]
     assert mfu.note == "92 % of kernel time covered, without communication"
+
+
+def test_views_of_a_truncated_file_say_so() -> None:
+    """The second step lacks a kernel, so it is no step. Utilization and new step times are unknown."""
+    builder = trace().step(1, 0, 1000).step(2, 1000, 2000).device(0, name=H100, computeMajor=9)
+    for at in (10, 210, 410, 610, 810, 1010, 1210, 1410, 1610):
+        product(builder, at, 180, 4096)
+    content = builder.bytes()
+    for size, labels, notes in ((len(content), ["1", "2"], []), (len(content) - 6, ["1"], [INCOMPLETE])):
+        table = model(content[:size])
+        path, overview = (part(table, name) for name in ("critical_path", "overview"))
+        assert [each.text for each in payload_of(path, "answer", Notices).notices[1:]] == notes
+        assert ("mfu" in figures(overview.payloads["headline"])) == (not notes)
+        assert overview.frames["steps"].data["step"].to_pylist() == labels
+    text = payload_of(overview, "largest_costs", Notices).notices[0].text
+    assert text.startswith("The file is incomplete")
+    with pytest.raises(BadRequest, match="The file is truncated"):
+        part(table, "whatif")
 
 
 def test_several_devices_share_the_step() -> None:

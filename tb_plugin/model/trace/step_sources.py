@@ -60,7 +60,8 @@ def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
         steps = steps[rows.track[steps] == np.bincount(rows.track[steps]).argmax()]
         labels = [_label(raw.strings[int(name)]) for name in rows.name[steps]]
         start, end = rows.start[steps], rows.end[steps]
-        return find_steps(labels, start, end, device_work, served=None if marks is None else inside(marks, start, end))
+        served = None if marks is None else inside(marks, start, end)
+        return find_steps(labels, start, end, device_work, served=served, is_truncated=not raw.report.complete)
     if marks is not None:
         return steps_of_marks(marks, device_work, raw.recorder.steps)
     inferred = inferred_steps(rows, raw.calls, launch, device_work, raw.strings, raw.recorder)

@@ -14,7 +14,7 @@ from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.metrics import CHOSEN_STEPS, PER_STEP, SHARED, SUM, define
 from tb_plugin.analysis.module_paths import module_paths
-from tb_plugin.analysis.phrases import plural
+from tb_plugin.analysis.phrases import INCOMPLETE, RECORD_AGAIN, plural
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.arrays import Int32, Int64
@@ -101,11 +101,18 @@ class CriticalPath(DeclaredView, entry=VIEW):
         ]
         payloads: dict[str, Payload] = {
             "summary": Figures("summary", "Critical path", "", figures, "headline"),
-            "answer": Notices("answer", "Critical path", "answer", [_answer(trace, by_kind)]),
+            "answer": Notices("answer", "Critical path", "answer", _answers(trace, by_kind)),
             **({"steps": _steps(trace, path, at, shown)} if len(at) > 1 else {}),
             "critical_by_kind": _by_kind(by_kind, shown),
         }
         return Part(select_rows(trace, params.steps).coverage, {}, frames, payloads, (*payloads, "critical_events"))
+
+
+def _answers(trace: TraceTable, by_kind: dict[Kind, int]) -> list[Notice]:
+    found = [_answer(trace, by_kind)]
+    if not trace.report.complete:
+        found.append(Notice("incomplete_file", "medium", INCOMPLETE, RECORD_AGAIN, []))
+    return found
 
 
 def _answer(trace: TraceTable, by_kind: dict[Kind, int]) -> Notice:

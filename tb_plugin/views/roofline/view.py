@@ -258,7 +258,7 @@ def _uncovered(trace: TraceTable, work: OperatorWork, params: Params) -> Notice 
 def _limit_of_steps(trace: TraceTable, params: Params) -> Notice | None:
     """Returns a sentence if kernels are the smaller part of the critical path."""
     at = chosen_steps(trace, params.steps)
-    if not at:
+    if not at or not trace.report.complete:  # missing kernels are on no path
         return None
     path = critical_time(trace)
     mine = np.isin(path.step, at)

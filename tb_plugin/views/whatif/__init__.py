@@ -10,12 +10,14 @@ from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText, missing_st
 if TYPE_CHECKING:
     from tb_plugin.model.trace.table import TraceTable
 
+TRUNCATED = "The file is truncated, so the end of the last step is unknown."
+
 
 def _missing(trace: TraceTable) -> Missing | None:
     if (found := missing_steps(trace)) is not None:
         return found
     if not trace.report.complete:
-        return Missing("The file is truncated, so the end of the last step is unknown.", "")
+        return Missing(TRUNCATED, "")
     return None
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.analysis.operator_calls import operator_calls
+from tb_plugin.analysis.phrases import RECORD_AGAIN
 from tb_plugin.analysis.selection import select_rows, steps_of
 from tb_plugin.analysis.simulate import Assumption, Change, merge_changes, savings
 from tb_plugin.analysis.simulate.saving_tables import (
@@ -40,7 +41,7 @@ from tb_plugin.lib.intervals import intersect, measure
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.payloads import Figures, Payload
-from tb_plugin.views.whatif import VIEW
+from tb_plugin.views.whatif import TRUNCATED, VIEW
 
 # Operators by device time and by CPU time that are tried.
 TRIED_OPERATORS = 5
@@ -72,6 +73,8 @@ class WhatIf(DeclaredView, entry=VIEW):
     own = ("scale",)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
+        if not trace.report.complete:
+            raise BadRequest(TRUNCATED, "", RECORD_AGAIN)
         chosen = chosen_scales(params)
         steps = steps_of(trace, params.steps)
         step_ns = int((steps.end_ns - steps.start_ns).sum()) // max(len(steps.label), 1)

@@ -48,12 +48,13 @@ def find_steps(
     framework: str = "",
     served: Served | None = None,
     whole: bool = False,
+    is_truncated: bool = False,
 ) -> Steps:
     """Returns the steps for CPU annotations, which must be sorted by start. Returns no steps if there are no
     annotations.
 
     Incomplete steps at the end of the trace are dropped, unless ``whole`` is set. Callers set ``whole`` if the
-    device work of the last steps is complete.
+    device work of the last steps is complete. ``is_truncated``: the end of the file is missing.
     """
     served = served or Served()
     if not labels:
@@ -63,7 +64,7 @@ def find_steps(
     host_end = host_end.copy()
     host_end[:-1][within] = np.minimum(host_end[:-1], host_start[1:])[within]
     start, end, count = _extend(host_start, host_end, work)
-    keep = len(labels) if whole else _complete(count, served.mode if len(served) else None)
+    keep = len(labels) if whole else _complete(count, served.mode if len(served) else None, is_truncated)
     return Steps(
         label=tuple(labels[:keep]),
         start_ns=start[:keep],
@@ -139,14 +140,18 @@ def _launching_step(host_start: Int64, host_end: Int64, work: DeviceWork) -> Int
     return np.where(inside, index, MISSING)
 
 
-def _complete(count: Int64, modes: npt.NDArray[np.uint8] | None = None) -> int:
-    """Returns the number of complete steps: the profiler often stops before the device work of the last steps is recorded."""
+def _complete(count: Int64, modes: npt.NDArray[np.uint8] | None = None, is_truncated: bool = False) -> int:
+    """Returns the number of complete steps: the profiler often stops before the device work of the last steps is recorded.
+
+    In a truncated file, each step with less work than its predecessor may lack the rest.
+    """
     if len(count) < 2 or not count.any():
         return len(count)
     mode = np.zeros(len(count), np.uint8) if modes is None else modes
     last = int(np.flatnonzero(count)[-1])
     before = np.flatnonzero(mode[:last] == mode[last])
-    if len(before) and INCOMPLETE_BELOW * count[before[-1]] > count[last]:
+    least = 1.0 if is_truncated else INCOMPLETE_BELOW
+    if len(before) and least * count[before[-1]] > count[last]:
         return last
     while last + 1 < len(count) and mode[last + 1] == Mode.IDLE:
         last += 1
