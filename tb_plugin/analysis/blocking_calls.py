@@ -16,6 +16,7 @@ from tb_plugin.model.trace.table import TraceTable
 
 WAITS = re.compile(r"synchroni[sz]e|WaitFor|(?:Event|Events|Queue)Wait|memcpy(?!.*async)", re.IGNORECASE)
 """Regex for calls that wait for a device. Blocking copies are included."""
+_DRAINS = re.compile(r"(device|context|ctx)_?synchroni[sz]e", re.IGNORECASE)
 # Recorded copy kinds to pageable host memory; matched from the start of the text.
 _PAGEABLE_COPIES = re.compile(r"(?=.*pageable)(?=.*(?:DtoH|D2H|device_?to_?host))", re.IGNORECASE)
 
@@ -34,6 +35,12 @@ def waits_for_device(trace: TraceTable) -> Bool:
     to_pageable = trace.strings.where(lambda text: _PAGEABLE_COPIES.match(text) is not None)[copy_texts(trace, copies)]
     waits[call[to_pageable | (trace.ends(copies) <= trace.ends(call))]] = True
     return waits
+
+
+@cached_by_argument
+def drains_device(trace: TraceTable) -> Bool:
+    """Returns a mask of the calls that return when a device has no work left on any stream."""
+    return trace.strings.where(lambda text: _DRAINS.search(text) is not None)[trace.name]
 
 
 @cached_by_argument

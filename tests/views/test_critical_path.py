@@ -180,6 +180,19 @@ def test_waiting_thread() -> None:
     assert times(table) == {"COMPUTE": 200, "LAUNCH": 5, "OPERATOR": 75, "RUNTIME": 10, "PYTHON": 10}
 
 
+@pytest.mark.parametrize(("call", "slack_us"), [("cudaDeviceSynchronize", 90), ("cudaStreamSynchronize", 280)])
+def test_a_thread_that_waits_for_all_streams(call: str, slack_us: int) -> None:
+    """Kernel b of stream 9 ends 90 us before kernel a. A wait for the device also waits for kernel b."""
+    table = (
+        trace().step(0, 0, 400)
+        .op("first", 0, 10).launches(kernel("a", 200, at=10), at=5, dur=5)
+        .op("second", 10, 10).launches(kernel("b", 100, at=20, stream=9), at=15, dur=5)
+        .call(30, 182, name=call).op("after", 230, 70)
+        .table()
+    )  # fmt: skip
+    assert slack(table)[named(table, "b")] == slack_us * 1000
+
+
 def test_backward_on_another_thread() -> None:
     table = (
         trace().step(0, 0, 300)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.backward import works_for
-from tb_plugin.analysis.blocking_calls import waits_for_device
+from tb_plugin.analysis.blocking_calls import drains_device, waits_for_device
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.launches.phases import LEAST_OUTLIER_NS, launch_phases, usual_latency
@@ -232,6 +232,27 @@ def _host_waits(trace: TraceTable, parts: _Parts) -> None:
         parts.lag(track[blocks], start[blocks], done[blocks])
         # If the work ended before the call, it could have ended later without effect.
         parts.link(Link.WAIT, streams[awaited], done, track, end, np.maximum(start - done, 0), row)
+        drains = drains_device(trace)[row]
+        _drained_streams(trace, parts, device, row[drains], np.maximum(start, done)[drains], streams[awaited][drains])
+
+
+def _drained_streams(trace: TraceTable, parts: _Parts, device: int, row: Int64, reached: Int64, awaited: Int64) -> None:
+    """Adds dependencies of calls that wait for all streams on the last work of each stream.
+
+    ``awaited``: the stream whose work ended last, which the call already depends on. Work of other streams can end until
+    ``reached`` without effect.
+    """
+    streams, work = hardware_streams(trace).of, launch_phases(trace)
+    mine = work.row[(trace.device[work.row] == device) & (work.call != MISSING)]
+    for each in np.unique(streams[mine]).tolist():
+        theirs = mine[streams[mine] == each]
+        theirs = theirs[np.lexsort((trace.start_ns[theirs], trace.start_ns[trace.launch[theirs]]))]
+        place = np.searchsorted(trace.start_ns[trace.launch[theirs]], trace.start_ns[row]) - 1
+        at = np.flatnonzero((place >= 0) & (awaited != each))
+        done = trace.ends(theirs[place[at]])
+        at, done = at[done <= reached[at]], done[done <= reached[at]]
+        track, end = trace.track[row[at]].astype(np.int64), trace.ends(row[at])
+        parts.link(Link.WAIT, np.full(len(at), each), done, track, end, reached[at] - done, row[at])
 
 
 def _threads(trace: TraceTable, parts: _Parts) -> None:

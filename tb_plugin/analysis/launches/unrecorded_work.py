@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import msgspec
 import numpy as np
 
-from tb_plugin.analysis.blocking_calls import waits_for_device
+from tb_plugin.analysis.blocking_calls import drains_device, waits_for_device
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.graphs.captures import captures
 from tb_plugin.analysis.hardware_streams import hardware_streams
@@ -27,8 +26,6 @@ TIMES_USUAL = 10
 # Work that starts this soon after other work may have waited for it.
 NEAR_NS = 50_000
 _LAUNCHING = (CallRole.LAUNCH, CallRole.GRAPH, CallRole.COPY, CallRole.SET)
-# Calls that return when a device has no work left.
-_DRAINS = re.compile(r"(device|context|ctx)_?synchroni[sz]e", re.IGNORECASE)
 
 
 class _Found(msgspec.Struct, frozen=True, eq=False):
@@ -192,8 +189,7 @@ def _has_work(trace: TraceTable) -> Bool:
 
 
 def _is_drained(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool:
-    named = trace.strings.where(lambda text: _DRAINS.search(text) is not None)[trace.name]
-    ends = np.sort(trace.ends(_own_calls(trace, device, named)))
+    ends = np.sort(trace.ends(_own_calls(trace, device, drains_device(trace))))
     found: Bool = np.searchsorted(ends, since, side="right") < np.searchsorted(ends, until, side="right")
     return found
 
