@@ -14,12 +14,11 @@ from tb_plugin.cli.printer import MarkdownPrinter, TextPrinter
 from tb_plugin.cli.session import open_session
 from tb_plugin.cli.terminal import ROWS_IN_TEXT, print_error, print_line
 from tb_plugin.errors import BadRequest, TorchTraceError, UserError
-from tb_plugin.payloads import Notices, Profile, View
+from tb_plugin.payloads import Profile, View
 from tb_plugin.service.answers.sql_answers import RANKS_VIEW
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace
-from tb_plugin.views.distributed.comparable_profiles import IGNORED
 from tb_plugin.views.whatif import VIEW
 
 
@@ -54,27 +53,10 @@ def whatif(arguments: argparse.Namespace) -> int:
                 print_line(bytes(answer).decode())
                 continue
             printer.heading(title, 1)
-            found = msgspec.json.decode(answer, type=View)
-            printer.view(found, "")
-            if view == RANKS_VIEW:
-                for line in _ignored_files(
-                    found, [each for each in entries if (each.files.run, each.files.span) == (place.run, place.span)]
-                ):
-                    print_line(line)
+            printer.view(msgspec.json.decode(answer, type=View), "")
     finally:
         session.workspace.close()
     return OK if printed else USAGE if refused else NOTHING
-
-
-def _ignored_files(view: View, entries: Sequence[Entry]) -> Iterator[str]:
-    """Yields the files of ignored workers. The names of these workers may come from the content of the files."""
-    answer = view.payloads.get("answer")
-    for notice in answer.notices if isinstance(answer, Notices) else ():
-        if notice.rule in IGNORED:
-            names = notice.text.partition("): ")[2].removesuffix(".").split(", ")
-            yield from (
-                f"Ignored {each.files.worker}: {each.files.url}" for each in entries if each.files.worker in names
-            )
 
 
 def _places(

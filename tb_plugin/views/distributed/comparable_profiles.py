@@ -38,8 +38,6 @@ _NOTICES: dict[str, tuple[Severity, str, str]] = {
     ),
 }
 
-IGNORED = frozenset(_NOTICES)
-
 
 def integer_fact(part: Part, name: str) -> int | None:
     """Returns the fact ``name`` of a part as an integer, or None if the value is missing or implausibly large."""
