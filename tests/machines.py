@@ -36,7 +36,7 @@ class Faster:
 
     def of_device(self, ns: int, operators: Sequence[str], name: str) -> int:
         mine = self.kind == "operator" and self.name in operators
-        mine |= self.kind == "kernel" and self.name == name
+        mine |= self.kind == "kernel" and self.name in (name, "*") and not name.startswith("Mem")
         mine |= self.kind == "class" and KERNELS.get(name) == self.name
         mine |= self.kind == "copies" and name.startswith("Mem")
         return round(ns * self.factor) if mine else ns
@@ -62,8 +62,11 @@ class Program:
     steps: tuple[tuple[Instruction, ...], ...]
 
 
-def random_program(seed: int, steps: int = 3) -> Program:
-    """A training whose steps alike: bound by the host or by the device, with one or two streams."""
+def random_program(seed: int, steps: int = 3, size: int = 1, waits: bool = True) -> Program:
+    """A training whose steps alike: bound by the host or by the device, with one or two streams.
+
+    ``size`` multiplies its operators. Without ``waits``, the host never waits for the device.
+    """
     rng = random.Random(seed)
     pace = rng.choice((0.4, 1.0, 1.0, 2.5))  # kernel time relative to the time of a call on the host
     streams = rng.choice((1, 1, 2))
@@ -82,7 +85,7 @@ def random_program(seed: int, steps: int = 3) -> Program:
         return Instruction("launch", name, us(0.6 * dur, 1.4 * dur), us(2, 5), near(usual[0]), near(usual[1]), stream)
 
     def copy() -> Instruction:
-        blocking = rng.random() < 0.4
+        blocking = rng.random() < 0.4 and waits
         way = "Memcpy DtoH (Device -> Pageable)" if blocking else "Memcpy HtoD (Pinned -> Device)"
         stream = 9 if streams > 1 and not blocking and rng.random() < 0.5 else 7
         return Instruction("copy", way, us(5, 80), us(3, 6), near(usual[0]), near(usual[1]), stream, blocking)
@@ -102,13 +105,13 @@ def random_program(seed: int, steps: int = 3) -> Program:
     def one_step() -> tuple[Instruction, ...]:
         found: list[Instruction] = [Instruction("loader", ns=us(20, 900))] if loads else []
         found += [Instruction("operator", "aten::copy_", us(4, 8), us(1, 3), inside=(copy(),))]
-        for _ in range(rng.randrange(8, 20)):
+        for _ in range(rng.randrange(8, 20) * size):
             found += [operator()] if streams == 1 or rng.random() < 0.8 else beside()
             if rng.random() < 0.3:
                 found += [Instruction("host", ns=us(1, 60))]
-            if rng.random() < sync_share:
+            if rng.random() < sync_share and waits:
                 found += [Instruction("wait", ns=us(1, 4))]
-        if rng.random() < 0.5:
+        if rng.random() < 0.5 and waits:
             found += [Instruction("operator", "aten::item", us(2, 4), us(1, 2), inside=(copy_back(),))]
         return tuple(found)
 
@@ -148,6 +151,10 @@ class Machine:
     operators: list[str] = field(default_factory=list)
     records_waits: bool = False
     """Whether the profiler records which event a stream waits for."""
+    queue_size: int = 0
+    """Launches that may wait for the device; the next launch blocks. 0 = no limit."""
+    queued: list[int] = field(default_factory=list)
+    """Starts of the work that waited at the last launch."""
 
     def run(self, program: Program) -> Machine:
         for number, step in enumerate(program.steps):
@@ -209,6 +216,9 @@ class Machine:
 
     def _launch(self, each: Instruction) -> None:
         begin = self.now
+        self.queued = sorted(start for start in self.queued if start > self.now)
+        if 0 < self.queue_size <= len(self.queued):
+            self.now = self.queued[-self.queue_size]
         self._spend(each.call_ns, "launch")
         took = self.change.of_device(each.ns, self.operators, each.name)
         stream, is_copy = each.stream, each.what == "copy"
@@ -216,6 +226,7 @@ class Machine:
         if took:
             start = max(self.now + each.latency_ns, self.free[stream] + each.gap_ns, self.ready[stream] + each.gap_ns)
             self.free[stream] = start + took
+            self.queued.append(start)
             made = memcpy if is_copy else kernel
             work = [made(name=each.name, dur=took / 1000, at=start / 1000, stream=stream)]
         if each.blocking:

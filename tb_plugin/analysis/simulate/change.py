@@ -6,9 +6,10 @@ from enum import IntEnum
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tb_plugin.lib.arrays import Float64, Int64
-from tb_plugin.lib.intervals import EMPTY, Ranges, covered_before
+from tb_plugin.lib.intervals import EMPTY, Ranges, covered_before, subtract
 
 
 class Assumption(IntEnum):
@@ -46,6 +47,14 @@ class Change(msgspec.Struct, frozen=True, eq=False):
     def is_faster(self) -> bool:
         """Returns whether the host needs no time longer than in the recording."""
         return not (self.scaled_share < 0).any()
+
+    def without(self, times: Ranges) -> Change:
+        """Returns the change with the recorded host time in some ranges."""
+        if not len(times):
+            return self
+        scaled = subtract(self.scaled, times)
+        share = self.scaled_share[np.searchsorted(self.scaled.start, scaled.start, side="right") - 1]
+        return replace(self, host=subtract(self.host, times), scaled=scaled, scaled_share=share)
 
     def host_before(self, times: Int64) -> Int64:
         """Returns the host time that disappears before each time, in nanoseconds."""

@@ -9,7 +9,7 @@ from tb_plugin.analysis.blocking_calls import asking_tracks, profiler_waits, wai
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.launches.phases import QUEUE_FULL
 from tb_plugin.lib.arrays import Int64
-from tb_plugin.lib.intervals import measure_within
+from tb_plugin.lib.intervals import EMPTY, Ranges, join, measure_within, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -29,9 +29,11 @@ class Waits(msgspec.Struct, frozen=True, eq=False):
     start_ns: Int64
     end_ns: Int64
     own_ns: Int64
-    """Duration of each wait, excluding delays by the profiler."""
+    """Duration of each wait, excluding delays by the profiler; ``FREE`` if without the call, the next call would wait."""
     done_ns: Int64
-    """End of the last work for which each call waited; a time far in the past if there is no such work."""
+    """End of the wait: when the last work for which each call waited ends, or when it leaves the queue; a time far in
+    the past if there is no such work.
+    """
 
 
 def median(values: Int64) -> int:
@@ -52,7 +54,8 @@ def device_waits(trace: TraceTable, device: int, begin: int, end: int) -> tuple[
     call = trace.launch[rows]
     threads = np.unique(asking_tracks(trace, rows))
     waits = np.flatnonzero(waits_for_device(trace) & (trace.kind == EventKind.RUNTIME) & np.isin(trace.track, threads))
-    waits = np.union1d(waits, _full_queue_launches(trace, rows))
+    full, full_until = full_queue_waits(trace, device)
+    waits = np.union1d(waits, full)
     start, stop = trace.start_ns[waits], trace.ends(waits)
     inside = (start >= begin) & (stop <= end)
     longest = np.lexsort((start, -(stop - start), ~inside))[: min(int(inside.sum()), MOST_WAITS)]
@@ -68,17 +71,36 @@ def device_waits(trace: TraceTable, device: int, begin: int, end: int) -> tuple[
         last = by_call[np.searchsorted(call[by_call], waits[longest], side="right") - 1]
         place = np.where((call[last] == waits[longest]) & (ended[last] <= stop + NEAR_NS), last, place)
     own = stop - start - measure_within(profiler_waits(trace), start, stop)
-    found = Waits(waits[longest], start, stop, own, np.append(ended, -FREE)[place])
+    done = np.append(ended, -FREE)[place]
+    _, of_queue, at = np.intersect1d(waits[longest], full, assume_unique=True, return_indices=True)
+    own[of_queue], done[of_queue] = FREE, np.where(place[of_queue] >= 0, full_until[at], -FREE)
+    found = Waits(waits[longest], start, stop, own, done)
     return found, np.append(rows, MISSING)[place]
 
 
-def _full_queue_launches(trace: TraceTable, rows: Int64) -> Int64:
+@cached_by_argument
+def full_queue_waits(trace: TraceTable, device: int) -> tuple[Int64, Int64]:
+    """Returns the launch calls that wait because the queue of the device is full, and the end of each wait."""
+    rows = covered_work(trace)
+    rows = rows[(trace.device[rows] == device) & (trace.launch[rows] != MISSING)]
     rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
     call, first = np.unique(trace.launch[rows].astype(np.int64), return_index=True)
     if len(call) < QUEUE_FULL:
-        return call[:0]
+        return call[:0], call[:0]
     start, stop = trace.start_ns[call], trace.ends(call)
     depth = np.searchsorted(np.sort(start), stop) - np.searchsorted(np.sort(trace.start_ns[rows[first]]), stop, "right")
-    full = depth >= QUEUE_FULL
-    found: Int64 = call[full & (stop - start > 2 * median((stop - start)[~full]))]
-    return found
+    is_full = depth >= QUEUE_FULL
+    # A call that waits takes much longer than other launches. The rest of it takes as long as they do.
+    usual = median((stop - start)[~is_full])
+    is_full &= stop - start > 2 * usual
+    return call[is_full], stop[is_full] - usual
+
+
+@cached_by_argument
+def full_queue_time(trace: TraceTable) -> Ranges:
+    """Returns the time in which launch calls wait because the queue of a device is full."""
+    found = [EMPTY]
+    for device in np.unique(trace.device[covered_work(trace)]).tolist():
+        calls, until = full_queue_waits(trace, device)
+        found.append(union(trace.start_ns[calls], until))
+    return join(*found)

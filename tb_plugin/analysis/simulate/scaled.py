@@ -17,11 +17,12 @@ from tb_plugin.analysis.kernel_classes import classify_kernels, title_of, word_o
 from tb_plugin.analysis.operator_calls import call_nesting, is_call
 from tb_plugin.analysis.selection import steps_of_rows
 from tb_plugin.analysis.simulate import Assumption, Change, merge_changes
+from tb_plugin.analysis.simulate.dependencies import full_queue_time
 from tb_plugin.analysis.step_shares import active_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import places_of
-from tb_plugin.lib.intervals import Ranges, subtract, union
+from tb_plugin.lib.intervals import Ranges, join, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -136,7 +137,7 @@ def scaled(trace: TraceTable, scale: Scale) -> Scaled | None:
 def waits_of_host(trace: TraceTable) -> Ranges:
     """Returns the time in which the host waits for a device."""
     calls = np.flatnonzero(waits_for_device(trace) & (trace.kind == EventKind.RUNTIME))
-    return union(trace.start_ns[calls], trace.ends(calls))
+    return join(union(trace.start_ns[calls], trace.ends(calls)), full_queue_time(trace))
 
 
 def merge_scaled(changes: Sequence[Scaled]) -> Scaled:

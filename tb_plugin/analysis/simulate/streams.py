@@ -23,7 +23,7 @@ from tb_plugin.analysis.launches.phases import launch_phases
 from tb_plugin.analysis.launches.recorded import usual_latency_ns
 from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.simulate.change import Assumption, Change
-from tb_plugin.analysis.simulate.dependencies import FREE, Waits, device_waits, median
+from tb_plugin.analysis.simulate.dependencies import FREE, Waits, device_waits, full_queue_time, median
 from tb_plugin.analysis.simulate.stream_waits import stream_waits
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import places_of
@@ -232,6 +232,8 @@ class Scenarios(msgspec.Struct, frozen=True, eq=False):
 def scenarios_of(
     assume: Assumption, trace: TraceTable, streams: Streams, changes: Sequence[Change], steps: Steps
 ) -> Scenarios:
+    # A full queue blocks the next launch if the blocked one is gone, so this time only becomes shorter by waiting less.
+    changes = [change.without(full_queue_time(trace)) for change in changes]
     host = HostLeads(streams.waits, changes, steps, profiler_waits(trace))
     limit = np.stack([_arrival_leads(assume, streams, change) for change in changes])
     limit += streams.launch_slack_ns
