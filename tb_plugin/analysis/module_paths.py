@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.range_patterns import module_label
@@ -21,7 +22,7 @@ _MAX_PATH_CHARS = 1000
 
 
 class ModulePaths(msgspec.Struct, frozen=True, eq=False):
-    """Module paths, their innermost modules, and the path index of each trace row and of -1 (-1 = none)."""
+    """Module paths, their innermost modules, and the path index of each row or call, and of -1 (-1 = none)."""
 
     of: Int32
     texts: pa.Array
@@ -34,15 +35,20 @@ def module_paths(trace: TraceTable) -> ModulePaths:
     rows = np.flatnonzero(trace.kind == EventKind.MODULE)
     position = places_of(rows, len(trace))
     inner = np.append(inherit(position[:-1], trace.python_parent), np.int32(MISSING))
-    above = inner[trace.python_parent[rows]]
-    nodes = group(Forest(above).paths(trace.name[rows]))
+    found = paths_of_calls(trace, trace.name[rows], inner[trace.python_parent[rows]])
+    return replace(found, of=found.of[inner])
+
+
+def paths_of_calls(trace: TraceTable, name: Int32, parent: Int32) -> ModulePaths:
+    """Returns the paths of module calls with these names (string ids) and enclosing calls."""
+    nodes = group(Forest(parent).paths(name))
     first = nodes.first
-    parents = above[first]
-    modules = [module_label(text) for text in trace.strings.take(trace.name[rows[first]]).to_pylist()]
+    parents = parent[first]
+    modules = [module_label(text) for text in trace.strings.take(name[first]).to_pylist()]
     texts: list[str] = []
     # A path extends the text of its parent path.
-    for module, parent in zip(modules, parents.tolist(), strict=True):
-        before = "" if parent == MISSING else texts[nodes.of[parent]] + BETWEEN
+    for module, above in zip(modules, parents.tolist(), strict=True):
+        before = "" if above == MISSING else texts[nodes.of[above]] + BETWEEN
         texts.append(before[-_MAX_PATH_CHARS:] + module)
-    of = np.append(nodes.of, MISSING).astype(np.int32)[inner]
+    of = np.append(nodes.of, MISSING).astype(np.int32)
     return ModulePaths(of, pa.array(texts, pa.large_string()), pa.array(modules, pa.large_string()))

@@ -15,8 +15,10 @@ from tb_plugin.errors import BadRequest
 from tb_plugin.findings import finding
 from tb_plugin.payloads import Notices
 from tb_plugin.registry import analysis_by_id
-from tests.builders import TraceBuilder, kernel, memcpy, part, payload_of, trace
+from tests.builders import TraceBuilder, kernel, memcpy, part, payload_of, rows, trace
+from tests.conftest import sample
 from tests.samples import SAMPLES
+from tests.views.test_graphs import PLANS, made
 from tests.views.test_what_if import WHAT, passed
 
 
@@ -114,6 +116,26 @@ def test_a_module_has_the_work_of_its_calls(name, kernels, host):
     assert [table.strings[i] for i in table.name[found.row]] == kernels
     assert list(zip((found.host.start // 1000).tolist(), (found.host.end // 1000).tolist(), strict=True)) == host
     assert scaled(table, Scale("module", "Lin", 0.0)) is None, "a part of a name is another name"
+
+
+@pytest.mark.parametrize("name", [*sorted(PLANS), "synthetic_gpu/worker0.1795200788815973544.pt.trace.json.gz"])
+def test_operators_and_modules_have_the_work_of_their_tables(name):
+    """Also operators and modules of captured graphs."""
+    table = made(name)[0] if name in PLANS else sample(name)
+    steps, compared = tuple(table.steps.label) if table.steps.recorded else None, 0
+    for kind, key, times in (
+        ("operator", "name", ["device_total_ns"]),
+        ("module", "module", ["device_total_ns", "backward_device_total_ns"]),
+    ):
+        for row in rows(table, f"{kind}s", steps=steps):
+            device_ns = sum(row.get(time, 0) for time in times)
+            found = scaled(table, Scale(kind, row[key], 0.0))
+            if found is None or row[key] == "(no operator)":
+                assert not device_ns or row[key] == "(no operator)", row
+                continue
+            assert found.high.less_ns.sum() == device_ns, row
+            compared += bool(device_ns)
+    assert compared >= (1 if name == "nothing" else 2)
 
 
 def test_a_module_has_the_work_of_its_backward_pass():

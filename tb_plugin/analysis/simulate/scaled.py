@@ -11,11 +11,16 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from tb_plugin.analysis.backward import forward_operators
 from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.forest import Forest
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.graphs.scope_calls import virtual_operator_calls
+from tb_plugin.analysis.host_calls import HostCalls, called_modules, host_calls
 from tb_plugin.analysis.kernel_classes import classify_kernels, title_of, word_of
+from tb_plugin.analysis.module_paths import BETWEEN, ModulePaths, module_paths, paths_of_calls
 from tb_plugin.analysis.operator_calls import call_nesting, is_call
-from tb_plugin.analysis.selection import steps_of_rows
+from tb_plugin.analysis.selection import select_rows, steps_of_rows
 from tb_plugin.analysis.simulate import Assumption, Change, merge_changes
 from tb_plugin.analysis.simulate.dependencies import full_queue_time
 from tb_plugin.analysis.step_shares import active_rows
@@ -161,7 +166,7 @@ def _work_and_calls(trace: TraceTable, scale: Scale) -> tuple[Int64, Int64]:
     kernels = _rows_of(trace, (EventKind.KERNEL,))
     match scale.kind:
         case "kernel":
-            return kernels[_named(trace, scale.name, kernels)], none
+            return kernels[_named(trace, scale.name, trace.name[kernels])], none
         case "class":
             return kernels[_of_class(trace, scale.name, kernels)], none
         case "communication":
@@ -200,45 +205,58 @@ def _of_class(trace: TraceTable, name: str, kernels: Int64) -> Bool:
 
 
 class _Calls(msgspec.Struct, frozen=True, eq=False):
+    """Operator calls. Virtual calls of replayed work come last, without a row."""
+
     row: Int64
-    position: Int32
-    """Call index of each row; -1 = none. The last element is for row -1."""
+    name: Int32
     forest: Forest
+    owner: Int32
+    """Call of each device work (-1 = none)."""
 
 
 @cached_by_argument
 def _calls(trace: TraceTable) -> _Calls:
-    row = np.flatnonzero(is_call(trace))
+    row, work = np.flatnonzero(is_call(trace)), _rows_of(trace, DEVICE_WORK)
     position = places_of(row, len(trace))
-    return _Calls(row, position, Forest(position[call_nesting(trace).call[row]]))
+    parent = position[call_nesting(trace).call[row]]
+    replayed = virtual_operator_calls(trace, work, row, parent, position[trace.operator[work]])
+    name = replayed.with_virtual(trace.name[row], origins_of(trace).scopes.name[replayed.scope])
+    return _Calls(row, name, Forest(replayed.with_virtual(parent, replayed.parent)), replayed.owner)
 
 
 def _of_operators(trace: TraceTable, name: str) -> tuple[Int64, Int64]:
     calls, work = _calls(trace), _rows_of(trace, DEVICE_WORK)
-    chosen = _named(trace, name, calls.row)
+    chosen = _named(trace, name, calls.name)
     inside = np.append(calls.forest.inside(chosen), False)
-    return work[inside[calls.position[trace.operator[work]]]], calls.row[chosen & ~inside[calls.forest.parent]]
+    outermost = (chosen & ~inside[calls.forest.parent])[: len(calls.row)]
+    return work[inside[calls.owner]], calls.row[outermost]
+
+
+@cached_by_argument
+def _module_calls(trace: TraceTable) -> tuple[HostCalls, ModulePaths]:
+    rows = np.flatnonzero(trace.kind == EventKind.MODULE)
+    calls = host_calls(trace, select_rows(trace, None), called_modules(trace, rows))
+    return calls, paths_of_calls(trace, calls.name, calls.parent)
 
 
 def _of_modules(trace: TraceTable, name: str) -> tuple[Int64, Int64]:
     """Returns the device work and the host calls in a module, and in the backward pass of its operators."""
-    from tb_plugin.analysis.backward import forward_operators
-    from tb_plugin.analysis.module_paths import BETWEEN, module_paths
-
+    calls, paths = _module_calls(trace)
+    work = calls.work[_in_modules(paths, name)[paths.of[calls.owner]]]
     paths = module_paths(trace)
+    inside = _in_modules(paths, name)[paths.of]
+    is_operator = trace.kind == EventKind.OPERATOR
+    inside |= inside[forward_operators(trace, np.flatnonzero(is_operator))]
+    return work, np.flatnonzero(inside[:-1] & (is_operator | (trace.kind == EventKind.MODULE)))
+
+
+def _in_modules(paths: ModulePaths, name: str) -> Bool:
+    """Returns, for each path and for -1, whether the path contains the module or path ``name``."""
     texts = paths.texts.to_pylist()
     if "*" in name:
-        chosen = np.array([_matches(text, name) for text in texts], np.bool_)
-    else:
-        within = f"{BETWEEN}{name}{BETWEEN}"
-        chosen = np.array([within in f"{BETWEEN}{text}{BETWEEN}" for text in texts], np.bool_)
-    is_operator = trace.kind == EventKind.OPERATOR
-    forward = forward_operators(trace, np.flatnonzero(is_operator))
-    inside = np.append(chosen, False)[paths.of]
-    inside |= inside[forward]
-    calls = is_operator | (trace.kind == EventKind.MODULE)
-    work = _rows_of(trace, DEVICE_WORK)
-    return work[inside[trace.operator[work]]], np.flatnonzero(inside[:-1] & calls)
+        return np.array([*(_matches(text, name) for text in texts), False], np.bool_)
+    within = f"{BETWEEN}{name}{BETWEEN}"
+    return np.array([*(within in f"{BETWEEN}{text}{BETWEEN}" for text in texts), False], np.bool_)
 
 
 def suggestions(trace: TraceTable, scale: Scale) -> list[str]:
@@ -246,20 +264,19 @@ def suggestions(trace: TraceTable, scale: Scale) -> list[str]:
     if scale.kind == "class":
         return kernel_classes_in(trace)
     if scale.kind == "module":
-        from tb_plugin.analysis.module_paths import module_paths
-
-        paths = module_paths(trace)
+        _, paths = _module_calls(trace)
         names = {*paths.texts.to_pylist(), *paths.modules.to_pylist()}
     else:
-        rows = np.flatnonzero(trace.kind == EventKind.KERNEL) if scale.kind == "kernel" else _calls(trace).row
-        names = {trace.strings[text] for text in np.unique(trace.name[rows])[:_MAX_SUGGESTED_FROM].tolist()}
+        called = trace.name[_rows_of(trace, (EventKind.KERNEL,))] if scale.kind == "kernel" else _calls(trace).name
+        names = {trace.strings[text] for text in np.unique(called)[:_MAX_SUGGESTED_FROM].tolist()}
     return get_close_matches(scale.name, sorted(names)[:_MAX_SUGGESTED_FROM], n=3, cutoff=0.5)
 
 
-def _named(trace: TraceTable, name: str, rows: Int64) -> Bool:
+def _named(trace: TraceTable, name: str, ids: Int32) -> Bool:
+    """Returns which of the string ids match."""
     if "*" in name:
-        return trace.strings.where(lambda text: _matches(text, name))[trace.name[rows]]
-    return trace.strings.where(lambda text: text == name)[trace.name[rows]]
+        return trace.strings.where(lambda text: _matches(text, name))[ids]
+    return trace.strings.where(lambda text: text == name)[ids]
 
 
 def _matches(text: str, name: str) -> bool:
