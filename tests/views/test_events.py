@@ -85,6 +85,20 @@ def test_summary_and_distribution(table: TraceTable) -> None:
     assert len(distribution.x) == len(distribution.lines[0].values) + 1
 
 
+@pytest.mark.parametrize(
+    ("where", "title"),
+    [
+        ((("kind", "operator"),), "Host durations"),
+        ((("kind", "kernel"),), "Device durations"),
+        ((), "Durations"),
+        ((("name", "none"),), "Durations"),
+    ],
+)
+def test_durations_say_whose_they_are(table: TraceTable, where: tuple[tuple[str, str], ...], title: str) -> None:
+    payloads: Any = part(table, "events", where=where).payloads
+    assert payloads["distribution"].title == title
+
+
 @pytest.mark.parametrize("durations", [(5,), (5, 5), (0, 0), (0, 1), (1, 10_000), (0, 7, 10_000), (19, 20)])
 def test_every_call_is_in_the_distribution(durations: tuple[int, ...]) -> None:
     builder = trace()

@@ -134,9 +134,10 @@ function ReplayedWork({ where, base, row }: { where: string[]; base: Query; row:
 }
 
 function Distribution(props: { title?: string; distribution?: Payload; summary?: Payload; actions?: ReactNode }) {
-  const { title = 'Distribution', distribution, summary, actions } = props
+  const { title, distribution, summary, actions } = props
+  const durations = distribution?.kind === 'series' ? distribution.title : 'Durations'
   return (
-    <DetailBlock title={title} actions={actions}>
+    <DetailBlock title={title ?? durations} actions={actions}>
       <div className={css.distribution}>
         {distribution?.kind === 'series' && distribution.x.length > 0 && (
           <Chart series={distribution} height={168} compact />

@@ -30,7 +30,7 @@ from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.order import overlaps_range
-from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.table import CollectiveArgs, DeviceArgs, OperatorArgs, PythonArgs, TraceTable
 from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort
 from tb_plugin.views.events import VIEW
@@ -143,7 +143,7 @@ class Events(DeclaredView, entry=VIEW):
         if params.get("start_ns") or params.get("end_ns"):
             rows = rows[overlaps_range(trace.start_ns[rows], trace.ends(rows), *bounds_of(trace, params))]
         frame = _instances(trace, rows)
-        payloads = {"summary": _summary(trace, rows), "distribution": _distribution(trace.dur_ns[rows])}
+        payloads = {"summary": _summary(trace, rows), "distribution": _distribution(trace, rows)}
         layout = (*payloads, "instances")
         return Part(selection.coverage, {}, {"instances": frame}, payloads, layout, searched=True)
 
@@ -179,12 +179,14 @@ def _summary(trace: TraceTable, rows: Int64) -> Figures:
     return Figures("summary", "Calls", note, figures)
 
 
-def _distribution(dur: Int64) -> Series:
+def _distribution(trace: TraceTable, rows: Int64) -> Series:
+    dur, on_device = trace.dur_ns[rows], of_kind(trace.kind[rows], *ON_DEVICE)
+    side = "Device durations" if on_device.all() else "Durations" if on_device.any() else "Host durations"
     edges = _edges(dur)
     counts = np.histogram(dur, edges)[0] if len(dur) else np.empty(0, np.int64)
     return Series(
         name="distribution",
-        title="Distribution of durations",
+        title=side if len(rows) else "Durations",
         subtitle=f"{len(dur)} calls",
         x_metric=METRICS.metric("dur_ns"),
         x=[float(edge) for edge in edges],
