@@ -28,8 +28,9 @@ def stream_waits(
     second one ends. For a lower bound, pairs without evidence are included.
     """
     call, start, stop = trace.launch[row], trace.start_ns[row], trace.ends(row)
-    recorded, place = recorded_waits(trace), places_of(row, len(trace)).astype(np.int64)
-    join, source = place[recorded.row], place[recorded.awaited]
+    recorded, place = recorded_waits(trace), places_of(row, len(trace))
+    join, source = (place[rows].astype(np.int64) for rows in (recorded.row, recorded.awaited))
+    del place
     both = (join != MISSING) & (source != MISSING)
     pairs = [(join[both], source[both], both[both])]
     asked, idle = np.zeros(len(row), np.bool_), idle.copy()
