@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 from collections.abc import Sequence
@@ -17,9 +18,13 @@ from tb_plugin import cli
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Table, View
+from tb_plugin.views.distributed.job_data import job_data
+from tb_plugin.views.distributed.merge import join
+from tb_plugin.views.distributed.stragglers.report import straggler_report
 from tests.builders import analysis, model, trace
 from tests.depth import DEEP
 from tests.machines import Faster
+from tests.planted_jobs import SHAPES, WEAK, parts_of
 from tests.samples import SAMPLES
 from tests.synthetic import Config, loaded
 from tests.synthetic_job import Job, Straggler, plan, text_of
@@ -27,6 +32,7 @@ from tests.views.test_whatif_truth import end_ns, trained
 
 playing: Any = loaded("jobs.playing")
 KERNELS: Any = loaded("jobs.program").KERNELS
+KERNEL_OF: Any = loaded("jobs.job").KERNEL_OF
 SEEDS = 200 if DEEP else 8
 
 
@@ -126,6 +132,27 @@ def test_jobs_that_are_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
         if abs(row["new_step_ns"] - new) > 0.02 * new:
             missed.append((seed, job, change.text, on, step_ns(made), gain, row["saved_ns"]))
     assert len(missed) <= 0.05 * SEEDS, missed
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape not in WEAK])
+def test_both_replays_agree_on_a_straggler(shape: str) -> None:
+    """The replay of calls without a straggler, and that of all work with faster kernels, both save what a job without the
+    straggler saves.
+    """
+    job = Job(ranks=8, steps=4, seed=1, noise=0.0, stragglers=(Straggler(1, amount_ns=1_000_000),), **SHAPES[shape])
+    made, without = plan(job), plan(dataclasses.replace(job, stragglers=()))
+    gain, limit = step_ns(made) - step_ns(without), 0.002 * step_ns(made)
+    report = straggler_report(job_data(join(parts_of(made)), None))
+    assert report.lost(report.names.index("rank1")) == pytest.approx(gain, abs=limit)
+    kernel = KERNELS[KERNEL_OF["gemm"]][1]
+    slow, usual = (kernel_ns(each, 1, kernel) for each in (made, without))
+    (row,) = rows_of(simulated(made, f"kernel:{kernel}={usual / slow:.9f}", on=["rank1"]))
+    assert row["saved_ns"] == pytest.approx(gain, abs=limit)
+
+
+def kernel_ns(made: Any, rank: int, kernel: str) -> float:
+    events = json.loads("".join(text_of(made, rank)))["traceEvents"]
+    return sum(event["dur"] for event in events if event.get("cat") == "kernel" and event["name"] == kernel)
 
 
 def test_one_slow_rank_delays_all(monkeypatch: pytest.MonkeyPatch) -> None:
