@@ -391,7 +391,7 @@ class Job:
         self.workers = [entry.files.worker for entry in workspace.catalog.workers(self._place)]
         """Names of all workers of the run and span.
 
-        Tables omit each worker that cannot be compared. The findings ``no_rank``, ``same_rank``, ``other_size`` and
+        Tables omit each worker that cannot be compared. The findings ``no_rank``, ``same_rank``, ``other_world_size`` and
         ``other_time`` explain why.
         """
 

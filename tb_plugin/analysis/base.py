@@ -198,7 +198,10 @@ class Analysis(Protocol[M]):
         ...
 
     def part(self, model: M, params: Params, /) -> Part:
-        """Computes all numbers of one profile. Raises BadRequest for unknown steps."""
+        """Computes all numbers of one profile.
+
+        Raises BadRequest for unknown steps, and UnreadableTrace if a file lacks data without which all numbers are wrong.
+        """
         ...
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:

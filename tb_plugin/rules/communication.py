@@ -79,7 +79,7 @@ def _look(s: Scene) -> Detection | None:
         text=(
             "Exposed communication takes {communication_ns} of {step_time_mean_ns} per step. "
             + (
-                "Overlap can save at most {could_hide_ns}: the rest of the step already communicates. "
+                "At most {could_hide_ns} can overlap: only this part of the step has no communication. "
                 if hides
                 else "No compute is recorded that could overlap with it. "
             )

@@ -58,8 +58,8 @@ def _look(s: Scene) -> Detection | None:
         threshold=MATRIX_SHARE,
         evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
         why=f"Matmuls and convolutions are several times slower without {units}. Upper bound: matmuls and convolutions "
-        "reach the device's 16-bit peak. Lower bound: a third of this peak. Without recorded shapes, the lower bound is "
-        "twice the speed, and the upper bound the ratio of the peaks. The bounds ignore casts and other kernels.",
+        "reach the device's 16-bit peak. Lower bound: a third of this peak. Without recorded shapes: at least "
+        "twice the speed, at most the ratio of the peaks. The bounds ignore casts and other kernels.",
     )
     plain = plain_products(s)
     found = matrix_unit_savings(s.trace, plain, "fp16", 2)

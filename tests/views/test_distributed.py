@@ -617,9 +617,14 @@ def test_ranks_of_another_job_are_not_compared() -> None:
     for other in (
         again(ranks[:3], 0, **{"distributed.world_size": 8}),
         again(ranks[:1], 0, **{"distributed.world_size": 1}),
+        [
+            replace(part, worker=f"{i}{part.worker}")
+            for i in range(9)
+            for part in again(ranks[:1], 0, **{"distributed.world_size": 1})
+        ],
     ):
         assert workers_of([*other, *ranks]) == workers_of(ranks)
-        assert findings([*other, *ranks]) == findings(ranks) | {"other_size": {}}
+        assert findings([*other, *ranks]) == findings(ranks) | {"other_world_size": {}}
     unknown = again(ranks[2:3], 0, **{"distributed.rank": None, "distributed.world_size": None})
     assert workers_of([*ranks, *unknown]) == workers_of(ranks), "all ranks are loaded"
     assert findings([*ranks, *unknown]) == findings(ranks) | {"no_rank": {}}

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from tb_plugin import cli
 from tb_plugin.analysis.base import Params
-from tb_plugin.errors import BadRequest
+from tb_plugin.errors import BadRequest, UnreadableTrace
 from tb_plugin.payloads import Table, View
 from tb_plugin.views.distributed.job_data import job_data
 from tb_plugin.views.distributed.merge import join
@@ -198,7 +198,7 @@ def test_selected_steps_are_refused() -> None:
 def test_a_truncated_rank_is_refused() -> None:
     texts = small_job()
     texts[1] = texts[1][: int(0.985 * len(texts[1]))]
-    with pytest.raises(BadRequest, match="The file of rank1 is truncated, so the end of the last step is unknown"):
+    with pytest.raises(UnreadableTrace, match="The file of rank1 is truncated, so the end of the last step is unknown"):
         simulated_texts(texts, "class:gemm=0.5")
 
 
@@ -253,7 +253,7 @@ def test_files_that_are_no_ranks_are_named(tmp_path: Path, capsys: pytest.Captur
     assert cli.main(arguments) == 0
     shown = capsys.readouterr()
     assert expected in shown.out.splitlines()
-    assert "than most workers): rank3." in shown.out and "not part of this job): alone." in shown.out
+    assert "(other world size): rank3." in shown.out and "not part of this job): alone." in shown.out
 
 
 def test_a_profile_without_the_work_does_not_end_the_command(capsys: pytest.CaptureFixture[str]) -> None:

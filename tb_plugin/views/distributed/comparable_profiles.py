@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 
 import pyarrow.compute as pc
@@ -12,7 +12,7 @@ from tb_plugin.lib.intervals import split_by_gaps
 from tb_plugin.payloads import Notice, Severity
 
 # reasons to ignore a profile, also used as rule names of notices
-NO_RANK, OTHER_SIZE, OTHER_TIME, SAME_RANK = "no_rank", "other_size", "other_time", "same_rank"
+NO_RANK, OTHER_WORLD_SIZE, OTHER_TIME, SAME_RANK = "no_rank", "other_world_size", "other_time", "same_rank"
 _MAX_NAMED = 8
 _MAX_FACT = 1 << 62
 _NOTICES: dict[str, tuple[Severity, str, str]] = {
@@ -21,9 +21,9 @@ _NOTICES: dict[str, tuple[Severity, str, str]] = {
         "Ignored (not part of this job): ",
         "Move traces that belong to no job to a separate folder.",
     ),
-    OTHER_SIZE: (
+    OTHER_WORLD_SIZE: (
         "medium",
-        "Ignored (other world size than most workers): ",
+        "Ignored (other world size): ",
         "Use a separate folder for the traces of each job.",
     ),
     OTHER_TIME: (
@@ -48,8 +48,9 @@ def integer_fact(part: Part, name: str) -> int | None:
 def why_not_compared(parts: Sequence[Part]) -> list[str]:
     """Returns the reason why each profile is ignored, or "" for profiles that are ranks of the job.
 
-    If some profiles report a world size, profiles with a less frequent world size are ignored. A profile without a world
-    size is also ignored if it has no calls, or if all ranks of the job are loaded. If profiles were recorded at different
+    If some profiles report a world size, the job has the world size with the most ranks, and the larger one if several
+    have as many. Profiles with another world size are ignored. A profile without a world size is also ignored if it has no
+    calls, or if all ranks of the job are loaded. If profiles were recorded at different
     times, the largest set of profiles from one time is used. If two profiles have the same rank, the first profile is
     used.
     """
@@ -69,9 +70,12 @@ def why_not_compared(parts: Sequence[Part]) -> list[str]:
 
 def _by_world_size(parts: Sequence[Part]) -> list[str]:
     sizes = [integer_fact(part, "distributed.world_size") for part in parts]
-    ((size, _),) = Counter(size for size in sizes if size is not None).most_common(1) or ((None, 0),)
-    ranks = {integer_fact(part, "distributed.rank") for part, own in zip(parts, sizes, strict=True) if own == size}
-    is_full = size is not None and len(ranks - {None}) >= size
+    ranks: dict[int, set[int | None]] = defaultdict(set)
+    for part, own in zip(parts, sizes, strict=True):
+        if own is not None:
+            ranks[own].add(integer_fact(part, "distributed.rank"))
+    size = max(ranks, key=lambda each: (len(ranks[each]), each), default=None)
+    is_full = size is not None and len(ranks[size] - {None}) >= size
     reasons = []
     for part, own in zip(parts, sizes, strict=True):
         called = part.frames["collectives"].data.num_rows > 0
@@ -80,7 +84,7 @@ def _by_world_size(parts: Sequence[Part]) -> list[str]:
         elif own is None:
             reasons.append("" if called and not is_full else NO_RANK)
         else:
-            reasons.append(OTHER_SIZE)
+            reasons.append(OTHER_WORLD_SIZE)
     return reasons
 
 

@@ -19,7 +19,7 @@ from tb_plugin.analysis.simulate.saving_tables import (
     saving_frame,
 )
 from tb_plugin.analysis.simulate.scaled import scaled
-from tb_plugin.errors import BadRequest
+from tb_plugin.errors import BadRequest, UnreadableTrace
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload
 from tb_plugin.views.distributed.comparable_profiles import not_compared
@@ -50,7 +50,7 @@ def simulation(joined: Part, data: JobData, params: Params) -> Part:
         raise BadRequest("The traces of the ranks are missing.", SCALE, "Load traces with steps instead of summaries.")
     if len(on_cpu := np.unique(data.calls.worker[~data.calls.data["on_device"].to_numpy(zero_copy_only=False)])):
         text = f"Collectives of {', '.join(data.names[at] for at in on_cpu[:_MAX_NAMED].tolist())} ran on the CPU."
-        raise BadRequest(text, SCALE, "Move traces of other jobs away, or simulate one rank: select it with --worker.")
+        raise BadRequest(text, SCALE, "Simulate one rank: select it with --worker.")
     selected = params.values(ON) or data.names
     if unknown := sorted(set(selected) - set(data.names)):
         raise BadRequest(f"There is no rank {unknown[0][:80]}.", ON, f"Ranks: {', '.join(data.names[:10])}.")
@@ -65,7 +65,7 @@ def simulation(joined: Part, data: JobData, params: Params) -> Part:
             raise BadRequest(f"The trace of {name} has no steps.", SCALE, "Record steps on all ranks.")
         if not own["simulated_ends"]["is_complete"][0].as_py():
             text = f"The file of {name} is truncated, so the end of the last step is unknown."
-            raise BadRequest(text, SCALE, "Record this rank again, or select one complete rank with --worker.")
+            raise UnreadableTrace(text, SCALE, "Record this rank again, or select one complete rank with --worker.")
         if own["simulated_ends"]["devices"][0].as_py() > 1:
             text = f"{name} has work on several devices. Such ranks are not simulated together."
             raise BadRequest(text, SCALE, "Simulate one rank: select it with --worker.")

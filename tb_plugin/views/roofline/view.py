@@ -43,13 +43,13 @@ METRICS = SHARED.adding(
     define(CHOSEN, "bytes", {"moved_bytes": ("Bytes", "Inputs and outputs, counted once.", SUM)}),
     define(CHOSEN, "count", {"work_calls": ("Calls", "Calls with known FLOPs.", SUM)}),
     define(CHOSEN, "text", {"number_format": ("Format", "Number format of the inputs.")}),
-    define(CHOSEN, "ns", {"work_lost_ns": ("Lost", "Kernel time minus time at peak rates.", SUM)}),
+    define(CHOSEN, "ns", {"work_lost_ns": ("Lost time", "Kernel time minus time at peak rates.", SUM)}),
     define(
         CHOSEN,
         "ratio",
         {
             "uncovered_ratio": ("No FLOPs", "Share of kernel time without known FLOPs."),
-            "uncovered_class_ratio": ("Share", "Share of kernel time."),
+            "uncovered_class_ratio": ("Class share", "Share of kernel time."),
         },
     ),
     define(CHOSEN, "text", {"uncovered_class": ("Class", "Largest kernel class without known FLOPs.")}),
@@ -57,8 +57,8 @@ METRICS = SHARED.adding(
         CHOSEN_STEPS,
         "ratio",
         {
-            "critical_kernel_ratio": ("Kernels on the path", "Kernels on the critical path divided by step time."),
-            "critical_other_ratio": ("Largest other part", "Another part of the critical path, divided by step time."),
+            "critical_kernel_ratio": ("Kernels on the path", "Kernels divided by the critical path."),
+            "critical_other_ratio": ("Largest other part", "Another part divided by the critical path."),
         },
     ),
 )
@@ -67,10 +67,8 @@ MAX_DOTS = 200
 MIN_DOT_SHARE = 0.001
 # The title of a limit is left of its ridge point.
 LABEL_RATIO = 0.1
-# With a smaller share of the critical path, something else may limit the steps.
-MIN_PATH_SHARE = 0.5
-# With a smaller share, kernels do not limit the steps.
-LOW_PATH_SHARE = 0.1
+# With a smaller share of the critical path, faster kernels hardly shorten the steps.
+MIN_PATH_SHARE = 0.1
 OTHER_PARTS = {
     "on the CPU": (PathPart.LAUNCH, PathPart.DATA_LOADING, PathPart.OPERATOR, PathPart.RUNTIME, PathPart.PYTHON),
     "in communication": (PathPart.COMMUNICATION,),
@@ -78,10 +76,10 @@ OTHER_PARTS = {
     "between kernels": (PathPart.BETWEEN_KERNELS,),
     "in unrecorded work": (PathPart.UNRECORDED,),
 }
-# With a smaller covered share of the kernel time, the largest class without formulas is named.
-MUCH_COVERED = 0.8
+# With a smaller covered share of the kernel time, the largest class without known FLOPs is named.
+WELL_COVERED_SHARE = 0.8
 # With a smaller covered share, no operator is named as the furthest from the peak.
-MIN_COVERED = 0.1
+MIN_COVERED_SHARE = 0.1
 _KEY_SEPARATOR = "\u001e"
 
 
@@ -119,6 +117,7 @@ def _table(trace: TraceTable, work: OperatorWork) -> tuple[Frame, int]:
     groups = group(name, shape, work.number_format)
     sums = work_sums(work).each(groups.sum_real)
     found = rates(sums)
+    lost_ns = np.rint(sums.peak_kernel_ns - sums.least_ns).astype(np.int64)
     data = {
         "name": trace.strings.take(name[groups.first]),
         "input_shape": trace.strings.take(shape[groups.first]),
@@ -134,6 +133,7 @@ def _table(trace: TraceTable, work: OperatorWork) -> tuple[Frame, int]:
         ),
         "peak_tflops_per_second": nullable(work.peak_flops[groups.first] / 1e3),
         "peak_ratio": found["peak_ratio"],
+        "work_lost_ns": pa.array(lost_ns, mask=np.isnan(sums.peak_ratio)),
         "bound": found["bound"],
     }
     table = sorted_by(
@@ -146,7 +146,7 @@ def _table(trace: TraceTable, work: OperatorWork) -> tuple[Frame, int]:
         ],
     )
     columns = METRICS.columns(
-        *data, share=("work_kernel_ns",), hidden=("gflops", "moved_bytes", "peak_tflops_per_second")
+        *data, share=("work_kernel_ns",), hidden=("gflops", "moved_bytes", "peak_tflops_per_second", "work_lost_ns")
     )
     frame = Frame(
         "roofline", "Rates by operator and input shape", columns, table, ("name", "input_shape", "number_format"), "name",
@@ -216,7 +216,7 @@ def _answers(trace: TraceTable, frame: Frame, work: OperatorWork, params: Params
     found = [
         _limit_of_steps(trace, params),
         _uncovered(trace, work, params),
-        _furthest_from_peak(frame) if (work.covered_ratio or 0) >= MIN_COVERED else None,
+        _furthest_from_peak(frame) if (work.covered_ratio or 0) >= MIN_COVERED_SHARE else None,
     ]
     return [notice for notice in found if notice]
 
@@ -226,10 +226,12 @@ def _furthest_from_peak(frame: Frame) -> Notice | None:
     known = frame.data.filter(pc.is_valid(frame.data["peak_ratio"]))
     if not known.num_rows:
         return None
-    name, ns, ratio = (known[key].to_numpy() for key in ("name", "work_kernel_ns", "peak_ratio"))
+    name, ns, lost_ns = (known[key].to_numpy() for key in ("name", "work_kernel_ns", "work_lost_ns"))
     names, of = np.unique(name.astype(str), return_inverse=True)
-    total, lost = np.bincount(of, ns), np.bincount(of, ns * (1 - ratio))
+    total, lost = np.bincount(of, ns), np.bincount(of, lost_ns)
     most = int(lost.argmax())
+    if lost[most] <= 0:
+        return None
     text = "{name} loses most time against the peak of the device: {work_lost_ns} of its {work_kernel_ns}" + PER_STEP
     values = {"work_lost_ns": round(lost[most]), "work_kernel_ns": round(total[most])}
     return Notice("roofline", "info", f"{text}.", "", METRICS.measured(name=str(names[most]), **values))
@@ -237,7 +239,7 @@ def _furthest_from_peak(frame: Frame) -> Notice | None:
 
 def _uncovered(trace: TraceTable, work: OperatorWork, params: Params) -> Notice | None:
     """Returns the sentence about kernels without known FLOPs, if they take much of the kernel time."""
-    if work.covered_ratio is None or work.covered_ratio >= MUCH_COVERED:
+    if work.covered_ratio is None or work.covered_ratio >= WELL_COVERED_SHARE:
         return None
     kernels = select_rows(trace, *params.chosen).of(trace, EventKind.KERNEL)
     kernels = kernels[launched_computation(trace, kernels)]
@@ -256,20 +258,20 @@ def _uncovered(trace: TraceTable, work: OperatorWork, params: Params) -> Notice 
 
 
 def _limit_of_steps(trace: TraceTable, params: Params) -> Notice | None:
-    """Returns a sentence if kernels are the smaller part of the critical path."""
+    """Returns a sentence if something else takes more of the critical path than kernels."""
     at = chosen_steps(trace, params.steps)
     if not at or not trace.report.complete:  # missing kernels are on no path
         return None
     path = critical_time(trace)
     mine = np.isin(path.step, at)
     ns = np.bincount(path.part[mine], path.ns[mine], len(PathPart))
-    kernels, total = ns[PathPart.COMPUTE], ns.sum()
+    kernels, total = ns[PathPart.COMPUTE], ns.sum() - ns[PathPart.UNCOVERED]
     others = {words: ns[list(parts)].sum() for words, parts in OTHER_PARTS.items()}
     largest = max(others, key=lambda words: others[words])
-    if not others[largest] or kernels >= MIN_PATH_SHARE * total:
+    if others[largest] <= kernels:
         return None
     text = f"{{critical_other_ratio}} of the critical path is {largest}, {{critical_kernel_ratio}} is in kernels."
-    if kernels < LOW_PATH_SHARE * total:
+    if kernels < MIN_PATH_SHARE * total:
         text += " Faster kernels hardly shorten the steps."
     figures = METRICS.measured(
         critical_other_ratio=float(others[largest] / total), critical_kernel_ratio=float(kernels / total)
@@ -294,7 +296,7 @@ def _notes(trace: TraceTable, above: int) -> list[Notice]:
         )
     if "" in unknown:
         text = "The name of the device is not recorded, so its peak rates are unknown."
-        todo = f"Set {PEAKS.name}, for example to ^$: fp16=989 bandwidth=3350"
+        todo = f"Set {PEAKS.name}, for example to ^$: fp32=67 fp16=989 bandwidth=3350"
         found.append(Notice("no_device_name", "info", text, todo))
     if above:
         text = (

@@ -34,7 +34,7 @@ from tb_plugin.analysis.simulate.scaled import (
 )
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.analysis.work_answers import device_word
-from tb_plugin.errors import BadRequest
+from tb_plugin.errors import BadRequest, UnreadableTrace
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import intersect, measure
@@ -74,7 +74,7 @@ class WhatIf(DeclaredView, entry=VIEW):
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         if not trace.report.complete:
-            raise BadRequest(TRUNCATED, "", RECORD_AGAIN)
+            raise UnreadableTrace(TRUNCATED, "", RECORD_AGAIN)
         chosen = chosen_scales(params)
         steps = steps_of(trace, params.steps)
         step_ns = int((steps.end_ns - steps.start_ns).sum()) // max(len(steps.label), 1)

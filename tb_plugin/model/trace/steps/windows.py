@@ -143,7 +143,7 @@ def _launching_step(host_start: Int64, host_end: Int64, work: DeviceWork) -> Int
 def _complete(count: Int64, modes: npt.NDArray[np.uint8] | None = None, is_truncated: bool = False) -> int:
     """Returns the number of complete steps: the profiler often stops before the device work of the last steps is recorded.
 
-    In a truncated file, each step with less work than its predecessor may lack the rest.
+    In a truncated file, the last step may lack work if it has less work than the step before.
     """
     if len(count) < 2 or not count.any():
         return len(count)
