@@ -88,8 +88,8 @@ def test_summary_and_distribution(table: TraceTable) -> None:
 @pytest.mark.parametrize(
     ("where", "title"),
     [
-        ((("kind", "operator"),), "Host durations"),
-        ((("kind", "kernel"),), "Device durations"),
+        ((("kind", "operator"),), "CPU durations"),
+        ((("kind", "kernel"),), "GPU durations"),
         ((), "Durations"),
         ((("name", "none"),), "Durations"),
     ],

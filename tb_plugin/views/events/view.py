@@ -18,6 +18,7 @@ from tb_plugin.analysis.base import Frame, Params, Part, bounds_of
 from tb_plugin.analysis.code_lines import code_lines, line_of_stack
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.demangle import readable_names
+from tb_plugin.analysis.device_time import device_word
 from tb_plugin.analysis.filters import EVENT, event_of, matching
 from tb_plugin.analysis.graphs.attribution import WAYS, operator_names
 from tb_plugin.analysis.graphs.origins import Way, origins_of
@@ -181,7 +182,7 @@ def _summary(trace: TraceTable, rows: Int64) -> Figures:
 
 def _distribution(trace: TraceTable, rows: Int64) -> Series:
     dur, on_device = trace.dur_ns[rows], of_kind(trace.kind[rows], *ON_DEVICE)
-    side = "Device durations" if on_device.all() else "Durations" if on_device.any() else "Host durations"
+    side = f"{device_word(trace)} durations" if on_device.all() else "Durations" if on_device.any() else "CPU durations"
     edges = _edges(dur)
     counts = np.histogram(dur, edges)[0] if len(dur) else np.empty(0, np.int64)
     return Series(
