@@ -175,7 +175,7 @@ export class TimelineEngine extends TimelineViewport {
     this.redraw()
   }
 
-  /** Entries get different colours once their events are loaded: a link gives the same colours again. */
+  /** Assigns distinct colours only after all visible tiles are loaded, so that a link always gives the same colours. */
   legend(most: number): LegendEntry[] {
     const { colors } = this.scene
     const entries = legendOf(this.scene, most)
@@ -281,7 +281,7 @@ export class TimelineEngine extends TimelineViewport {
     const { scene, model } = this
     const { view, level } = scene
     const groups = this.visibleGroups()
-    const now = this.visibleTiles()
+    const now = this.visibleTiles(groups)
     const span = view.end - view.start
     const around = { start: view.start - span, end: view.end + span }
     const coarser = Math.min(level + 1, model.head.levels.length - 1)
@@ -302,8 +302,8 @@ export class TimelineEngine extends TimelineViewport {
     return groups
   }
 
-  private visibleTiles(): TileKey[] {
-    return this.model.tiles(this.scene.level, this.visibleGroups(), this.scene.view)
+  private visibleTiles(groups = this.visibleGroups()): TileKey[] {
+    return this.model.tiles(this.scene.level, groups, this.scene.view)
   }
 
   private isLoaded(tiles: readonly TileKey[]): boolean {

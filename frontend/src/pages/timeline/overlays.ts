@@ -40,7 +40,7 @@ const CHART_COLOR: Record<string, string> = {
 export interface TimelineOverlays {
   extras: Overlays
   selected: Spot | null
-  /** No chart or selected event is still to come that moves the tracks. */
+  /** Charts and the selected event are loaded, so tracks no longer move. */
   isPlaced: boolean
   searchHits: {
     total: number | null
