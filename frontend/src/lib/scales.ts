@@ -37,12 +37,11 @@ export const withFactor = (scale: string, factor: string) => `${scale.slice(0, s
 export const shortScale = (scale: string) =>
   scale.replace(/^(kernel:)(.*)(=[^=]*)$/s, (_, kind, name, factor) => kind + shortKernel(name) + factor)
 
-/** The title of a change, such as `NAME twice as fast`, with the short name of its kernel. */
-export const shortChange = (title: string) =>
-  title.replace(
-    /^(.*?)( (?:gone|unchanged|(?:twice|[\d.e+]+ times) as (?:fast|long)))$/s,
-    (_, name, speed) => shortKernel(name) + speed,
-  )
+/** The title of a change with the short name of its kernel, which the change has as `kernel:NAME=FACTOR`. */
+export function shortChange(title: string, change: string): string {
+  const kernel = /^kernel:(.*)=[^=]*$/s.exec(change)?.[1]
+  return kernel && title.startsWith(kernel) ? shortKernel(kernel) + title.slice(kernel.length) : title
+}
 
 /** Adds a change; it replaces another factor of the same work. */
 export const added = (scales: readonly string[], scale: string) => [

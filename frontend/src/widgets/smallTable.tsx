@@ -216,7 +216,7 @@ function cellTexts(
 ): Map<string, Map<string, string>> {
   const held = columns.filter(isText).map((column) => {
     const { key, unit, title } = column.metric
-    const style = key === table.name_column ? shortOf(nameStyle) : (text: string) => text
+    const style = key === table.name_column ? shortOf(nameStyle, table) : (text: string) => text
     const texts = [...new Set(rows.map((row) => textOf(row, key, table.name_column)))]
     // Head words may wrap.
     const shown = [...title.split(' '), ...texts.map(style)]

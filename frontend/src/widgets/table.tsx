@@ -213,13 +213,13 @@ function Grid(props: DataTableProps & { table: Table }) {
       labelsOf(
         data.rows.map((row) => readableName(row, data.name_column)),
         room,
-        shortOf(nameStyle),
+        shortOf(nameStyle, data),
       ),
     [data, room, nameStyle],
   )
   // Only first-page rows set the labels, so that they do not change while scrolling.
   const labelOf = (name: string) =>
-    labels.get(name) ?? labelsOf([name], room, shortOf(nameStyle)).get(name) ?? { short: name, rest: '' }
+    labels.get(name) ?? labelsOf([name], room, shortOf(nameStyle, data)).get(name) ?? { short: name, rest: '' }
 
   const sort = query.sort ? { key: query.sort, descending: query.desc } : data.sort
   const move = (event: KeyboardEvent) => {

@@ -1,5 +1,5 @@
 // Cells and headers of the large table.
-import type { Column, Scalar, Unit } from '../api/payloads'
+import type { Column, Scalar, Table, Unit } from '../api/payloads'
 import { exactText, format, formatNumber, isChange, isNumeric, type Scale, signed, TIMES_FROM } from '../lib/format'
 import { shortFrame } from '../lib/frames'
 import { type Label, shortenMiddle, shortKernel } from '../lib/names'
@@ -151,14 +151,19 @@ export function shortSequence(names: string): string {
   return runs.map(({ name, count }) => (count > 1 ? `${name} × ${count}` : name)).join(ARROW)
 }
 
-export const shortOf = (style: NameStyle) =>
-  ({
-    kernel: shortKernel,
-    sequence: shortSequence,
-    frame: shortFrame,
-    change: shortChange,
-    plain: (name: string) => name,
-  })[style]
+/** How names of a table's rows are shortened. */
+export function shortOf(style: NameStyle, { rows, name_column }: Table): (name: string) => string {
+  if (style === 'change') {
+    const short = new Map(
+      rows.map((row) => {
+        const title = readableName(row, name_column)
+        return [title, shortChange(title, String(row.change))]
+      }),
+    )
+    return (name) => short.get(name) ?? name
+  }
+  return { kernel: shortKernel, sequence: shortSequence, frame: shortFrame, plain: (name: string) => name }[style]
+}
 
 /** The name of a row as people read it: a mangled one as it stood in the source. */
 export const readableName = (row: Row, key: string) => String(row.readable ?? row[key] ?? '')
