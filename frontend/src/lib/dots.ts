@@ -12,8 +12,8 @@ export function dotsOf(scatter: Scatter, labels: ReadonlySet<string>): Scatter {
 
 /** More decades squeeze the dots of an axis. */
 const MOST_DECADES = 6
-/** Share of the area of all dots that may be outside of an axis with too many decades. */
-const MOST_OUTSIDE = 0.05
+/** Share of the area of all dots that one axis with too many decades may leave out; both together, twice as much. */
+const MOST_OUTSIDE = 0.025
 /** Room after the highest value, as a factor: the titles of limits are above the limits. */
 const ROOM = { x: 1, y: 3 }
 /** Decades of an axis that has few dots. */
@@ -26,7 +26,10 @@ const dotsIn = ({ groups }: Drawn) =>
 
 const areaOf = (dots: readonly { area: number }[]) => dots.reduce((sum, { area }) => sum + area, 0)
 
-/** Start, a power of ten, and end of a logarithmic axis. It has all ends of limits, and all dots if they fit. */
+/**
+ * Start, a power of ten, and end of a logarithmic axis. The lowest dots of a small area are left out if they need too
+ * many decades. Lines of limits may start before the axis.
+ */
 export function logRange(drawn: Drawn, axis: 'x' | 'y'): [number, number] {
   const dots = dotsIn(drawn)
   const ends = drawn.limits.flatMap((limit) => limit[axis].map((value) => ({ value, area: 0 })))
@@ -43,10 +46,11 @@ export function logRange(drawn: Drawn, axis: 'x' | 'y'): [number, number] {
   return [10 ** Math.floor(Math.log10(low)), high * ROOM[axis]]
 }
 
-/** Number of dots outside of the axes, and their share of the area of all dots. */
+/** Number of dots below the axes, and their area as a share of that of the drawn dots. */
 export function dotsOutside(drawn: Drawn): { count: number; share: number } {
   const [[x], [y]] = [logRange(drawn, 'x'), logRange(drawn, 'y')]
   const all = dotsIn(drawn)
   const outside = all.filter((dot) => dot.x < x || dot.y < y)
-  return { count: outside.length, share: areaOf(outside) / (areaOf(all) || 1) }
+  const area = areaOf(outside)
+  return { count: outside.length, share: area / (areaOf(all) - area || 1) }
 }

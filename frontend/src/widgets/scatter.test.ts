@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Metric, Scatter } from '../api/payloads'
-import { scalesOf, scatterOption, scatterText } from './scatter'
+import { outsideText, scalesOf, scatterOption, scatterText } from './scatter'
 
 const metric = (key: string, title: string, unit: Metric['unit']): Metric => ({
   key,
@@ -43,6 +43,17 @@ it('draws each group in the units of the axes, with a shape of its own', () => {
 
 it('says in words what it shows', () => {
   expect(scatterText(scatter)).toContain('Decode: 2 at Batch 8 to 16, Step time 2.00 ms to 3.00 ms')
+})
+
+it('says how many dots are not drawn', () => {
+  const [decode] = scatter.groups
+  const dots = (y: number[], share: number[]) => ({ ...scatter, groups: [{ ...decode, x: y.map(() => 1), y, share }] })
+  // By hand: 0.005 + 0.005 of the drawn 0.5.
+  expect(outsideText(dots([1e9, 1e-3, 1e-2], [0.5, 0.005, 0.005]), 'kernel time')).toBe(
+    '2 dots below the axes are not drawn (2.0 % of the drawn kernel time).',
+  )
+  expect(outsideText(dots([1e9, 1e-3], [1, 0.01]))).toBe('1 dot below the axes is not drawn.')
+  expect(outsideText(dots([1e9, 1e8], [1, 0.01]), 'kernel time')).toBe('')
 })
 
 it('draws limits as lines over logarithmic axes', () => {

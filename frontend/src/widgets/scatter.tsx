@@ -36,6 +36,7 @@ export function ScatterPlot(props: {
   const now = useRef({ scatter, onDot })
   now.current = { scatter, onDot }
   const option = useMemo(() => scatterOption(scatter, theme, isFitted), [scatter, theme, isFitted])
+  const outside = useMemo(() => (scatter.is_log ? outsideText(scatter, area) : ''), [scatter, area])
   return (
     <figure className={css.scatter}>
       <Plot
@@ -49,20 +50,17 @@ export function ScatterPlot(props: {
           })
         }
       />
-      <DotsKey entries={scatter.groups}>{scatter.is_log && <Outside scatter={scatter} area={area} />}</DotsKey>
+      <DotsKey entries={scatter.groups}>{outside && <span>{outside}</span>}</DotsKey>
     </figure>
   )
 }
 
-function Outside({ scatter, area }: { scatter: Scatter; area?: string }) {
-  const { count, share } = useMemo(() => dotsOutside(scatter), [scatter])
-  if (count === 0) return null
-  return (
-    <span>
-      Outside the axes: {counted(count, 'dot')}
-      {area && ` with ${format(share, 'ratio')} of the ${area}`}. The table lists {count === 1 ? 'it' : 'them'}.
-    </span>
-  )
+/** Says how many dots are not drawn; empty if all are. */
+export function outsideText(scatter: Scatter, area?: string): string {
+  const { count, share } = dotsOutside(scatter)
+  if (count === 0) return ''
+  const ratio = area ? ` (${format(share, 'ratio')} of the drawn ${area})` : ''
+  return `${counted(count, 'dot')} below the axes ${count === 1 ? 'is' : 'are'} not drawn${ratio}.`
 }
 
 /** Groups differ in shape as well as in colour. */
