@@ -182,7 +182,7 @@ def test_eight_devices_stand_side_by_side(visit: Open, tmp_path: Path) -> None:
 
 
 def test_the_table_of_steps_is_one_request(visit: Open, tmp_path: Path) -> None:
-    """1,001 steps: the table shows the first 200, or the 200 longest."""
+    """1,001 steps: the table shows the first 200, or the 200 longest; each other page is one more request."""
     builder = trace()
     for i in range(1001):
         dur = 200 if i == 700 else 100
@@ -196,10 +196,18 @@ def test_the_table_of_steps_is_one_request(visit: Open, tmp_path: Path) -> None:
     frame = tab.settle()
     table = frame.get_by_role("region", name="Steps", exact=True)
     assert table.locator("tbody tr").count() == 200 and len(asked) == 1
-    assert "200 of 1,001 rows" in table.inner_text()
+    card = table.locator("..")
+    assert "Rows 1 to 200 of 1,001" in card.inner_text()
+    for page in range(1, 6):
+        frame.get_by_role("button", name="Next steps").click()
+        table.get_by_role("button", name=str(200 * page), exact=True).wait_for()
+    assert table.locator("tbody tr").count() == 1 and len(asked) == 6
+    assert "Rows 1,001 to 1,001 of 1,001" in card.inner_text()
+    assert frame.get_by_role("button", name="Next steps").is_disabled()
+    asked.clear()
     table.get_by_role("button", name="Total").click()
     frame = tab.settle()
-    assert len(asked) == 2
+    assert len(asked) == 1 and "Rows 1 to 200 of 1,001" in card.inner_text()
     table.locator("tbody tr").first.get_by_role("button").click()
     tab.settle()
     assert tab.state()["steps"] == "700"

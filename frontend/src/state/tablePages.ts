@@ -8,7 +8,8 @@ import { useActivity } from './activity'
 import { useExported } from './current'
 import { problemOf, whenReady } from './data'
 
-const LIMIT = 200
+/** Rows of a page. */
+export const PAGE_ROWS = 200
 /** Rows of a page that is exported as text. */
 const EXPORTED = 20
 
@@ -22,7 +23,7 @@ interface Loaded {
   problem: Problem | null
 }
 
-const pageQuery = (ask: Query, index: number): Query => ({ ...ask, offset: index * LIMIT, limit: LIMIT })
+const pageQuery = (ask: Query, index: number): Query => ({ ...ask, offset: index * PAGE_ROWS, limit: PAGE_ROWS })
 
 const NO_KEYS: ReadonlySet<string> = new Set()
 export const NO_ROWS: Loaded = { key: '', table: null, rows: [], base: null, empty: NO_KEYS, problem: null }
@@ -94,7 +95,7 @@ export function usePages(view: string, table: string, base: Query, query: TableQ
 
   const want = useCallback(
     (from: number, to: number) => {
-      for (let page = Math.floor(from / LIMIT); page <= Math.floor(to / LIMIT); page++) fetchPage(page)
+      for (let page = Math.floor(from / PAGE_ROWS); page <= Math.floor(to / PAGE_ROWS); page++) fetchPage(page)
     },
     [fetchPage],
   )
