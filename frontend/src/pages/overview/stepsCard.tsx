@@ -113,7 +113,6 @@ export function StepRows(props: {
   ]
   return (
     <div className={css.steps} aria-busy={pages.busy}>
-      {problem && <ProblemPanel problem={problem} />}
       {table && rows.length > 0 ? (
         <SmallTable
           key={start}
@@ -125,8 +124,10 @@ export function StepRows(props: {
           className={css.rows}
           counted
         />
+      ) : problem ? (
+        <ProblemPanel problem={problem} />
       ) : (
-        !problem && <Placeholder height="100%" />
+        <Placeholder height="100%" />
       )}
       {count > PAGE_ROWS && (
         <p className={css.position}>
