@@ -181,8 +181,8 @@ def test_eight_devices_stand_side_by_side(visit: Open, tmp_path: Path) -> None:
     assert (tab.state()["view"], tab.state()["steps"]) == ("launches", "1")
 
 
-def test_the_table_of_steps_is_one_request(visit: Open, tmp_path: Path) -> None:
-    """1,001 steps: the table shows the first 200, or the 200 longest; each other page is one more request."""
+def test_each_page_of_steps_is_one_request(visit: Open, tmp_path: Path) -> None:
+    """1,001 steps: the table shows 200 per page, in order or longest first."""
     builder = trace()
     for i in range(1001):
         dur = 200 if i == 700 else 100

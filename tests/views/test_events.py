@@ -99,6 +99,12 @@ def test_durations_say_whose_they_are(table: TraceTable, where: tuple[tuple[str,
     assert payloads["distribution"].title == title
 
 
+def test_durations_are_of_the_kind_of_device() -> None:
+    builder = trace().device(0, name="Ascend910B").op("aten::mm", 0, 20).launches(kernel("gemm", 7, 40))
+    payloads: Any = part(builder.table(), "events", where=(("kind", "kernel"),)).payloads
+    assert payloads["distribution"].title == "NPU durations"
+
+
 @pytest.mark.parametrize("durations", [(5,), (5, 5), (0, 0), (0, 1), (1, 10_000), (0, 7, 10_000), (19, 20)])
 def test_every_call_is_in_the_distribution(durations: tuple[int, ...]) -> None:
     builder = trace()
