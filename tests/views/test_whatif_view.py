@@ -255,6 +255,22 @@ def test_a_device_that_lags_behind_saves_no_more_than_the_host_allows():
     assert low <= high == 5
 
 
+def test_a_recorded_wait_that_ended_long_ago_delays_nothing():
+    """Kernel c waits for kernel a by a recorded wait, but it starts 1 us after kernel d ends."""
+    ids = {"correlation": 51, "wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 50}
+    table = (
+        trace().step(0, 0, 900)
+        .op("1", 0, 10).launches(kernel("a", 100, at=10), at=0, dur=5)
+        .call(20, 1, corr=50, name="cudaEventRecord")
+        .op("2", 40, 5).launches(kernel("d", 300, at=100, stream=8), at=40, dur=2)
+        .call(50, 2, corr=51, name="cudaStreamWaitEvent")
+        .op("3", 60, 10).launches(kernel("c", 590, at=401, stream=9), at=60, dur=5)
+        .event("cuda_sync", "Stream Wait Event", 50, 2, 0, 9, stream=9, **ids).table()
+    )  # fmt: skip
+    (row, *_) = part(table, "whatif", extra=(("scale", "kernel:d=0"),)).frames["whatif"].data.to_pylist()
+    assert 85_000 < row["saved_low_ns"] <= row["saved_ns"] <= row["saved_high_ns"] <= 91_000
+
+
 def test_overlapping_kernels_save_no_more_than_their_common_time():
     builder = trace().step(1, 0, 20).op("aten::a", 0, 2).launches(kernel("a", 1_000, 5), dur=1)
     builder.launches(kernel("b", 1_000, 505, stream=20), at=1, dur=1)

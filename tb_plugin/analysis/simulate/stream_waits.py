@@ -32,10 +32,11 @@ def stream_waits(
     join, source = (place[rows].astype(np.int64) for rows in (recorded.row, recorded.awaited))
     del place
     both = (join != MISSING) & (source != MISSING)
-    pairs = [(join[both], source[both], both[both])]
+    join, source = join[both], source[both]
+    pairs = [(join, source, both[both])]
     asked, idle = np.zeros(len(row), np.bool_), idle.copy()
     asked[_launched_after_joins(trace, call, launched, recorded.call)] = True
-    idle[join[both]] = False
+    idle[join[start[join] - stop[source] <= near]] = False
     low = assume == Assumption.LOW
     target = np.arange(len(row)) if low else np.flatnonzero(asked | idle)
     for other in range(int(stream.max(initial=-1)) + 1):
