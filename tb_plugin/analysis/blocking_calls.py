@@ -16,7 +16,7 @@ from tb_plugin.model.trace.table import TraceTable
 
 WAITS = re.compile(r"synchroni[sz]e|WaitFor|(?:Event|Events|Queue)Wait|memcpy(?!.*async)", re.IGNORECASE)
 """Regex for calls that wait for a device. Blocking copies are included."""
-_DRAINS = re.compile(r"(device|context|ctx)_?synchroni[sz]e", re.IGNORECASE)
+_DRAINS = re.compile(r"(device|context|ctx)_?synchroni[sz]e|synchroni[sz]e_?device", re.IGNORECASE)
 # Recorded copy kinds to pageable host memory; matched from the start of the text.
 _PAGEABLE_COPIES = re.compile(r"(?=.*pageable)(?=.*(?:DtoH|D2H|device_?to_?host))", re.IGNORECASE)
 

@@ -180,7 +180,10 @@ def test_waiting_thread() -> None:
     assert times(table) == {"COMPUTE": 200, "LAUNCH": 5, "OPERATOR": 75, "RUNTIME": 10, "PYTHON": 10}
 
 
-@pytest.mark.parametrize(("call", "slack_us"), [("cudaDeviceSynchronize", 90), ("cudaStreamSynchronize", 280)])
+@pytest.mark.parametrize(
+    ("call", "slack_us"),
+    [("cudaDeviceSynchronize", 90), ("aclrtSynchronizeDevice", 90), ("cudaStreamSynchronize", 280)],
+)
 def test_a_thread_that_waits_for_all_streams(call: str, slack_us: int) -> None:
     """Kernel b of stream 9 ends 90 us before kernel a. A wait for the device also waits for kernel b."""
     table = (
