@@ -65,10 +65,12 @@ class Program:
 def random_program(seed: int, steps: int = 3, size: int = 1, waits: bool = True) -> Program:
     """A training whose steps alike: bound by the host or by the device, with one or two streams.
 
-    ``size`` multiplies its operators. Without ``waits``, the host never waits for the device.
+    ``size`` multiplies its operators. Without ``waits``, the host never waits for the device, which is slower.
     """
     rng = random.Random(seed)
     pace = rng.choice((0.4, 1.0, 1.0, 2.5))  # kernel time relative to the time of a call on the host
+    if not waits:
+        pace = max(pace, 1.5)
     streams = rng.choice((1, 1, 2))
     sync_share, loads = rng.choice((0.0, 0.02, 0.08)), rng.random() < 0.6
     usual = [2_000 + rng.randrange(4_000), 500 + rng.randrange(1_500)]  # latency of launches, gap between kernels

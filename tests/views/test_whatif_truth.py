@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tb_plugin.analysis.simulate.dependencies import full_queue_waits
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.table import TraceTable
 from tests.builders import model, part
@@ -63,6 +64,7 @@ def test_programs_that_fill_the_launch_queue() -> None:
         program = random_program(seed, steps=4, size=QUEUE_PROGRAM_SIZE, waits=False)
         recorded = Machine(queue_size=QUEUE_SIZE).run(program)
         table = recorded.builder.table()
+        assert len(full_queue_waits(table, 0)[0]), seed
         for change in QUEUE_CHANGES:
             row = changed(table, change)
             if not row:
