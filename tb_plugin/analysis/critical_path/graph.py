@@ -20,7 +20,7 @@ from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.launches.phases import LEAST_OUTLIER_NS, launch_phases, usual_latency
 from tb_plugin.analysis.launches.unrecorded_work import NEAR_NS, unrecorded_work
 from tb_plugin.analysis.simulate.change import Assumption
-from tb_plugin.analysis.simulate.dependencies import device_waits
+from tb_plugin.analysis.simulate.dependencies import device_waits, last_of_streams
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import Whole, distinct_values
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, subtract, union
@@ -192,9 +192,8 @@ def _simulated_waits(trace: TraceTable, parts: _Parts) -> tuple[Int64, int]:
 def _near_ends(trace: TraceTable, parts: _Parts, at: Int64) -> int:
     """Adds dependencies on work of other streams of the device that ended just before these rows of device work.
 
-    These rows have no other explanation, so the limit is wider than the usual latency of the simulation, whose savings
-    need stronger evidence. A recording of HTA has 30 us between streams (``mtia_inference_rank_0``): without this second
-    inference, the path explains 10 % of it instead of 81 %. One inference with the wide limit explains 76 %.
+    These rows have no other explanation, so the limit is wider than in the simulation, whose savings need stronger
+    evidence. A recording of HTA has 30 us between streams (``mtia_inference_rank_0``).
     """
     launches = launch_phases(trace)
     stream = hardware_streams(trace).of[launches.row].astype(np.int64)
@@ -220,7 +219,7 @@ def _near_ends(trace: TraceTable, parts: _Parts, at: Int64) -> int:
 
 
 def _host_waits(trace: TraceTable, parts: _Parts) -> None:
-    streams = hardware_streams(trace).of
+    streams, launches = hardware_streams(trace).of, launch_phases(trace)
     low, high = int(trace.start_ns.min(initial=0)), int(trace.end_ns.max(initial=0))
     for device in device_busy(trace):
         waits, awaited = device_waits(trace, device, low, high)
@@ -232,27 +231,16 @@ def _host_waits(trace: TraceTable, parts: _Parts) -> None:
         parts.lag(track[blocks], start[blocks], done[blocks])
         # If the work ended before the call, it could have ended later without effect.
         parts.link(Link.WAIT, streams[awaited], done, track, end, np.maximum(start - done, 0), row)
-        drains = drains_device(trace)[row]
-        _drained_streams(trace, parts, device, row[drains], np.maximum(start, done)[drains], streams[awaited][drains])
-
-
-def _drained_streams(trace: TraceTable, parts: _Parts, device: int, row: Int64, reached: Int64, awaited: Int64) -> None:
-    """Adds dependencies of calls that wait for all streams on the last work of each stream.
-
-    ``awaited``: the stream whose work ended last, which the call already depends on. Work of other streams can end until
-    ``reached`` without effect.
-    """
-    streams, work = hardware_streams(trace).of, launch_phases(trace)
-    mine = work.row[(trace.device[work.row] == device) & (work.call != MISSING)]
-    for each in np.unique(streams[mine]).tolist():
-        theirs = mine[streams[mine] == each]
-        theirs = theirs[np.lexsort((trace.start_ns[theirs], trace.start_ns[trace.launch[theirs]]))]
-        place = np.searchsorted(trace.start_ns[trace.launch[theirs]], trace.start_ns[row]) - 1
-        at = np.flatnonzero((place >= 0) & (awaited != each))
-        done = trace.ends(theirs[place[at]])
-        at, done = at[done <= reached[at]], done[done <= reached[at]]
-        track, end = trace.track[row[at]].astype(np.int64), trace.ends(row[at])
-        parts.link(Link.WAIT, np.full(len(at), each), done, track, end, reached[at] - done, row[at])
+        # A call that waits for all streams also depends on the last work of each other stream.
+        drains = np.flatnonzero(drains_device(trace)[row])
+        reached = np.maximum(start, done)[drains]
+        work = launches.row[(trace.device[launches.row] == device) & (launches.call != MISSING)]
+        _, stream = np.unique(streams[work], return_inverse=True)
+        last = last_of_streams(start[drains], reached, stream, trace.start_ns[trace.launch[work]], trace.ends(work))
+        call, each = np.nonzero((last != MISSING) & (streams[work][last] != streams[awaited[drains], None]))
+        last, reached, call = work[last[call, each]], reached[call], drains[call]
+        ended = trace.ends(last)
+        parts.link(Link.WAIT, streams[last], ended, track[call], end[call], reached - ended, row[call])
 
 
 def _threads(trace: TraceTable, parts: _Parts) -> None:

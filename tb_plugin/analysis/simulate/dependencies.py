@@ -29,7 +29,9 @@ class Waits(msgspec.Struct, frozen=True, eq=False):
     start_ns: Int64
     end_ns: Int64
     own_ns: Int64
-    """Duration of each wait, excluding delays by the profiler; ``FREE`` if without the call, the next call would wait."""
+    """Duration of each wait, excluding delays by the profiler; ``FREE`` for a launch into a full queue: without it, the
+    next launch would wait.
+    """
     done_ns: Int64
     """End of the wait: when the last work for which each call waited ends, or when it leaves the queue; a time far in
     the past if there is no such work.
@@ -76,6 +78,23 @@ def device_waits(trace: TraceTable, device: int, begin: int, end: int) -> tuple[
     own[of_queue], done[of_queue] = FREE, np.where(place[of_queue] >= 0, full_until[at], -FREE)
     found = Waits(waits[longest], start, stop, own, done)
     return found, np.append(rows, MISSING)[place]
+
+
+def last_of_streams(calls: Int64, done: Int64, stream: Int64, launched: Int64, stop: Int64) -> Int64:
+    """Returns the last work of each stream that was launched before each of the ``calls`` and ended until ``done``.
+
+    The result has the shape (calls, streams) and contains indices of the work (-1 = none).
+    """
+    found = np.full((len(calls), int(stream.max(initial=-1)) + 1), MISSING, np.int64)
+    for each in range(found.shape[1]):
+        theirs = np.flatnonzero(stream == each)
+        theirs = theirs[np.argsort(stop[theirs], kind="stable")]
+        place = np.searchsorted(stop[theirs], done, side="right") - 1
+        for _ in range(4):  # work that another thread launched meanwhile is not awaited
+            place = np.where((place >= 0) & (launched[theirs[place]] > calls), place - 1, place)
+        fits = (place >= 0) & (launched[theirs[place]] <= calls)
+        found[fits, each] = theirs[place[fits]]
+    return found
 
 
 @cached_by_argument

@@ -23,7 +23,7 @@ from tb_plugin.analysis.launches.phases import launch_phases
 from tb_plugin.analysis.launches.recorded import usual_latency_ns
 from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.simulate.change import Assumption, Change
-from tb_plugin.analysis.simulate.dependencies import FREE, Waits, device_waits, full_queue_time, median
+from tb_plugin.analysis.simulate.dependencies import FREE, Waits, device_waits, full_queue_time, last_of_streams, median
 from tb_plugin.analysis.simulate.stream_waits import stream_waits
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import places_of
@@ -155,7 +155,10 @@ def streams_of(trace: TraceTable, device: int, begin: int, end: int, assume: Ass
     awaited = places_of(row, len(trace))[awaited_row][:, None]
     awaited_slack = np.maximum(calls.start_ns - calls.done_ns, 0)[:, None]
     if assume == Assumption.LOW and streams > 1:
-        awaited, awaited_slack = _awaited_on_all_streams(calls, awaited, awaited_slack, stream, launched, stop)
+        last = last_of_streams(calls.start_ns, calls.done_ns, stream, launched, stop)
+        reached = np.maximum(calls.done_ns, calls.start_ns)[:, None]
+        awaited = np.append(awaited, last, axis=1)
+        awaited_slack = np.append(awaited_slack, np.where(last == MISSING, FREE, reached - stop[last]), axis=1)
     return Streams(
         row, stream, start, stop, launched, arrived, late, previous, is_idle, gap_ns,
         np.searchsorted(number * streams + stream, np.arange((len(calls.end_ns) + 1) * streams + 1)),
@@ -169,24 +172,6 @@ def _launch_times(samples: Int64, usual_ns: int) -> tuple[int, int]:
     if len(samples) < MIN_LAUNCHES:  # the device may have been busy with unrecorded work
         samples = np.minimum(samples, 4 * usual_ns)
     return median(samples) if len(samples) else usual_ns, max(usual_latency_ns(samples), 2 * usual_ns)
-
-
-def _awaited_on_all_streams(
-    calls: Waits, place: Int64, slack: Int64, stream: Int64, launched: Int64, stop: Int64
-) -> tuple[Int64, Int64]:
-    """Adds the last work of each stream that ended before the work that each call waits for."""
-    places, slacks = [place], [slack]
-    for each in range(int(stream.max()) + 1):
-        theirs = np.flatnonzero(stream == each)
-        theirs = theirs[np.argsort(stop[theirs], kind="stable")]
-        found = np.searchsorted(stop[theirs], calls.done_ns, side="right") - 1
-        for _ in range(4):
-            found = np.where((found >= 0) & (launched[theirs[found]] > calls.start_ns), found - 1, found)
-        fits = (found >= 0) & (launched[theirs[found]] <= calls.start_ns)
-        last = np.where(fits, theirs[found], MISSING)
-        places.append(last[:, None])
-        slacks.append(np.where(fits, np.maximum(calls.done_ns, calls.start_ns) - stop[last], FREE)[:, None])
-    return np.concatenate(places, axis=1), np.concatenate(slacks, axis=1)
 
 
 def _previous(stream: Int64, start: Int64) -> Int64:
@@ -232,7 +217,7 @@ class Scenarios(msgspec.Struct, frozen=True, eq=False):
 def scenarios_of(
     assume: Assumption, trace: TraceTable, streams: Streams, changes: Sequence[Change], steps: Steps
 ) -> Scenarios:
-    # A full queue blocks the next launch if the blocked one is gone, so this time only becomes shorter by waiting less.
+    # If a blocked launch is removed, the next launch blocks instead. Only shorter device work shortens this time.
     changes = [change.without(full_queue_time(trace)) for change in changes]
     host = HostLeads(streams.waits, changes, steps, profiler_waits(trace))
     limit = np.stack([_arrival_leads(assume, streams, change) for change in changes])
