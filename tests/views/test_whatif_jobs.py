@@ -240,7 +240,9 @@ def test_the_command_over_a_job(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_files_that_are_no_ranks_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A rank of another job has the same step time as without it, and a trace without the work ends nothing."""
+    """A rank of another job has the same step time as without it, and a trace without this work does not stop the
+    command.
+    """
     texts = small_job()
     for rank, text in enumerate(texts):
         (tmp_path / f"rank{rank}.1795200788609560165.pt.trace.json").write_text(text)
