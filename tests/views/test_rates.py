@@ -14,7 +14,7 @@ from tb_plugin.analysis.phrases import INCOMPLETE
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.work.operator_work import operator_work
 from tb_plugin.analysis.work.rates import kernel_work, nested_work
-from tb_plugin.errors import BadRequest
+from tb_plugin.errors import UnreadableTrace
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.payloads import Notices
 from tests.builders import TraceBuilder, figures, kernel, model, part, payload_of, row, rows, trace
@@ -209,7 +209,7 @@ def test_views_of_a_truncated_file_say_so() -> None:
         assert overview.frames["steps"].data["step"].to_pylist() == labels
     text = payload_of(overview, "largest_costs", Notices).notices[0].text
     assert text.startswith("The file is incomplete")
-    with pytest.raises(BadRequest, match="The file is truncated"):
+    with pytest.raises(UnreadableTrace, match="The file is truncated"):
         part(table, "whatif")
 
 
