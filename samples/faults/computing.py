@@ -257,7 +257,7 @@ class MatrixAlignment(_Products):
 
 @fault("slow_matrix_products")
 class SlowMatrixProducts(Faulty):
-    """Products with 144 tiles take two rounds of all SMs. The mended program has the same tiles in products of 132."""
+    """Products with 144 tiles need two rounds of all SMs. The mended program has products with 132 tiles: one round."""
 
     side, depth = 128, 8_192
     calls = 11

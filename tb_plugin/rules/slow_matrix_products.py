@@ -234,7 +234,7 @@ RULE = Rule(
     detects="Matmuls are far from the peak, and their shapes are the reason.",
     threshold=f"Such matmuls take at least {percent(MIN_SHARE)} of the kernel time.",
     saving="For tiles, the upper bound is the time in which multiprocessors compute no output. The lower bound is half of "
-    "it, and nothing for kernels below 10 us. Unaligned dimensions: the bounds of `matrix_units`.",
+    "the upper bound, and 0 for kernels below 10 us. Unaligned dimensions: the bounds of `matrix_units`.",
     needs="Input shapes and types, and a device with known peaks.",
     notes="""
         A matmul counts if it uses matrix units and takes at least twice its time at peak rates. The time at peak rates

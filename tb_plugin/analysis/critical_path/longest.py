@@ -133,7 +133,7 @@ class _Order(msgspec.Struct, frozen=True, eq=False):
 
 
 def longest_paths(graph: Graph, windows: Windows) -> LongestPaths:
-    """Returns the longest path of each step, and what is needed to compute slack."""
+    """Returns the longest path of each step, and the data from which slack is computed."""
     links, step = _inside(graph.links, windows)
     starts = windows.start_ns[step]
     known = [*graph.lags, int(links.tail.max(initial=0)), int(links.head.max(initial=0))]
@@ -262,7 +262,7 @@ def _path(
     goals: list[int],
     chains: int,
 ) -> Path:
-    """Follows the dependencies with the smallest lag, backward from the end of each step."""
+    """Goes from the end of each step back to its start, along the dependencies with the smallest lag."""
     reached: dict[int, tuple[list[int], list[int]]] = {}
     for chain, operation, link in zip(
         chain_of[1][changes].tolist(), order.head[changes].tolist(), changes.tolist(), strict=True

@@ -81,7 +81,7 @@ def paths_of_steps(trace: TraceTable) -> LongestPaths:
 
 
 def runs_of_steps(trace: TraceTable) -> Int64:
-    """Returns the run number of each step. The steps of a run follow each other without a gap."""
+    """Returns the number of the run of each step. A run consists of steps without gaps between them."""
     steps = trace.steps
     return np.cumsum(np.append(0, steps.start_ns[1:] > steps.end_ns[:-1]))[: len(steps.label)]
 

@@ -109,7 +109,7 @@ def full_queue_waits(trace: TraceTable, device: int) -> tuple[Int64, Int64]:
     start, stop = trace.start_ns[call], trace.ends(call)
     depth = np.searchsorted(np.sort(start), stop) - np.searchsorted(np.sort(trace.start_ns[rows[first]]), stop, "right")
     is_full = depth >= QUEUE_FULL
-    # A call that waits takes much longer than other launches. The rest of it takes as long as they do.
+    # A waiting call takes much longer than usual. After the wait, it takes as long as a usual launch.
     usual = median((stop - start)[~is_full])
     is_full &= stop - start > 2 * usual
     return call[is_full], stop[is_full] - usual

@@ -1,4 +1,4 @@
-// Time of each step, as chart or table.
+// Card with the time of each step, as a chart or a table.
 
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
