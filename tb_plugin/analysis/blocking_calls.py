@@ -37,7 +37,6 @@ def waits_for_device(trace: TraceTable) -> Bool:
     return waits
 
 
-@cached_by_argument
 def drains_device(trace: TraceTable) -> Bool:
     """Returns a mask of the calls that return when a device has no work left on any stream."""
     return trace.strings.where(lambda text: _DRAINS.search(text) is not None)[trace.name]
